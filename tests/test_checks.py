@@ -9,7 +9,6 @@ import scipy.sparse
 
 import ell12
 from ell12 import checks
-from ell12.path.columnwise import ColumnwiseAPG
 
 NO_NUMBERS = ["word", None, object(), [1.0], {}, 1j, math.nan, -1.0, math.inf, 10**400, np.array([1.0, 2.0])]
 
@@ -76,9 +75,6 @@ OPTIONS = [
     (ell12.DCA, "inner_max_iter"),
     (ell12.NonmonotoneAPG, "eta"),
     (ell12.NonmonotoneAPG, "delta"),
-    (ColumnwiseAPG, "eta"),
-    (ColumnwiseAPG, "delta"),
-    (ColumnwiseAPG, "rest"),
     (ell12.solvers.ProxSVRG, "batch_size"),
     (ell12.solvers.ProxSVRG, "passes"),
     (ell12.restoration.AlternatingMinimization, "inner"),

@@ -31,6 +31,7 @@ from ell12.distributed import columns, denoise_tv, rows_loss
 from ell12.distributed import complete_matrix as distributed_completion
 from ell12.distributed.executor import LOST, reaching
 from ell12.minimization import DataUnavailable
+from ell12.protocols import Solver
 
 ROWS, COLUMNS, CHUNK = 300, 6, 60
 PENALTY = L12(0.05, 0.5)
@@ -185,7 +186,7 @@ def test_columns_that_kill_every_worker_are_given_up(client):
     wait_for_both(client)
 
 
-class Closing:
+class Closing(Solver):
     """nmAPG, during whose fifth iteration the cluster is lost."""
 
     def __init__(self, cluster):

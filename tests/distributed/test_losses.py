@@ -105,7 +105,7 @@ def test_an_iteration_of_nmapg_is_one_pass(data, kind):
 
 
 def test_no_pass_is_made_where_the_answer_is_known(data):
-    far = pair(SquaredLoss, data, gram=False)[1].session()
+    far = pair(SquaredLoss, data, gram=False)[1].for_run()
     x, y = far.point(np.ones(COLUMNS)), far.point(np.arange(6.0))
     far.value(x), far.gradient(x), far.gradient(y)
     assert far.passes == 2

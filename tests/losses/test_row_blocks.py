@@ -127,7 +127,7 @@ def test_a_value_and_a_gradient_are_one_pass():
         passes.append(1)
         return iter(chunks_of(A, b, 100))
 
-    loss = RowsLoss(chunks).session()
+    loss = RowsLoss(chunks).for_run()
     point = loss.point(np.ones(20))
     loss.value(point)
     before = len(passes)
@@ -183,7 +183,7 @@ def test_empty_chunks_add_nothing():
     "chunks", [None, 3, [(np.eye(2),)], (np.eye(2), [1.0, 2.0]), [(np.eye(2), [1, 2], None, 0)]]
 )
 def test_what_is_no_stream_is_named(chunks):
-    with pytest.raises(TypeError, match=r"blocks must be an iterable|block 0: it must be a pair \(A, b\)"):
+    with pytest.raises(TypeError, match=r"blocks must be an iterable|block 0: blocks must be pairs \(A, b\)"):
         RowsLoss(chunks).start()
 
 

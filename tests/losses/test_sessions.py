@@ -74,9 +74,9 @@ def test_threads_and_earlier_solves_change_no_bit(kind, solver):
 
 def test_a_session_is_the_same_loss_and_its_own_session():
     loss = HuberLoss(*data(), delta=0.5)
-    session = loss.session()
+    session = loss.for_run()
     assert session is not loss
-    assert session.session() is session
+    assert session.for_run() is session
     x = np.zeros(600)
     x[[3, 5]] = 1.0, -2.0
     columns, point, same = np.array([3, 5, 9]), loss.point(x), session.point(x)
@@ -110,7 +110,7 @@ def test_threads_that_share_a_streamed_loss_get_the_values_of_their_own_points()
     plain = SquaredLoss(A, b, scale=1 / 60)
     expected = [plain.value(plain.point(point.x)) for point in points]
     with ThreadPoolExecutor(4) as pool:
-        for shared in (loss, loss.session()):
+        for shared in (loss, loss.for_run()):
             np.testing.assert_allclose(list(pool.map(shared.value, points)), expected, rtol=1e-12)
 
 
@@ -124,7 +124,7 @@ def test_a_point_of_a_stream_shares_one_pass_between_value_and_gradient():
 
     loss = RowsLoss(chunks)
     loss.start()
-    session = loss.session()
+    session = loss.for_run()
     point = session.point(np.ones(20))
     passes.clear()
     session.value(point), session.gradient(point)

@@ -14,6 +14,7 @@ import ell12
 from ell12 import Run
 from ell12.minimization import Checkpoint
 from ell12.minimization.run import CheckpointFile
+from ell12.protocols import Solver
 
 SLOW_RUN = Path(__file__).parent / "programs" / "slow_run.py"
 
@@ -114,7 +115,7 @@ def test_a_failing_solver_leaves_its_best_iterate(problem, tmp_path):
     path = tmp_path / "fit.npz"
 
     @dataclasses.dataclass(frozen=True)
-    class Failing:
+    class Failing(Solver):
         def iterates(self, loss, penalty, start):
             for _, iterate in zip(range(25), ell12.NonmonotoneAPG().iterates(loss, penalty, start), strict=False):
                 yield iterate

@@ -3,14 +3,13 @@
 import math
 import time
 from dataclasses import dataclass
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import ell12
 from ell12 import DCA, FISTA, L12, NonmonotoneAPG, Run, SquaredLoss, Status, minimize, stationarity
-from ell12.protocols import Iterate
+from ell12.protocols import Iterate, Penalty, Solver
 
 
 @pytest.fixture
@@ -45,7 +44,7 @@ def test_converged_means_that_the_certificate_holds(loss):
 
 def test_a_rosy_solver_is_not_believed(loss):
     @dataclass(frozen=True)
-    class Rosy:
+    class Rosy(Solver):
         def iterates(self, loss, penalty, start):
             for iterate in NonmonotoneAPG().iterates(loss, penalty, start):
                 yield Iterate(iterate.point, iterate.objective, 0.0)
@@ -81,7 +80,7 @@ def test_stop_sees_the_history_and_ends_the_run(loss):
 @pytest.mark.parametrize("where", ["solver", "measure"])
 def test_ctrl_c_returns_the_best_iterate(loss, where):
     @dataclass(frozen=True)
-    class Interrupted:
+    class Interrupted(Solver):
         def iterates(self, loss, penalty, start):
             for k, iterate in enumerate(FISTA().iterates(loss, penalty, start)):
                 if k == 40 and where == "solver":
@@ -207,7 +206,11 @@ def test_a_start_outside_the_constraint_is_refused(loss):
 
 def test_stationarity_without_a_formula_is_the_prox_gradient_residual(loss, problem):
     whole = ell12.penalties.LogSum(1e-2, theta=0.1)
-    penalty = SimpleNamespace(alpha=whole.alpha, value=whole.value, prox=whole.prox)
+
+    class Plain(Penalty):
+        alpha, value, prox = whole.alpha, staticmethod(whole.value), staticmethod(whole.prox)
+
+    penalty = Plain()
     x = np.random.default_rng(0).standard_normal(200)
     step = 1 / loss.lipschitz()
     move = x - penalty.prox(x - step * (problem.A.T @ (problem.A @ x - problem.b)), step)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ell12 import L12, NonmonotoneAPG, Run, SquaredLoss, Status, minimize
+from ell12.protocols import Solver
 
 LOSS = SquaredLoss(np.random.default_rng(0).standard_normal((20, 40)), np.ones(20))
 
@@ -34,7 +35,7 @@ def test_a_verbose_run_prints_and_a_quiet_one_does_not(capsys):
 
 
 def test_another_solver_that_takes_over_is_named():
-    class Chain:
+    class Chain(Solver):
         def iterates(self, loss, penalty, start):
             from dataclasses import replace
 

@@ -8,12 +8,9 @@ import numpy as np
 import pytest
 
 from ell12 import L1, L12, MCP, GroupL12, RowsL12
-from ell12.path.columnwise import ColumnsL12
 from ell12.penalties import SCAD, CappedL1, LogSum, Lp, TransformedL1, WithIntercept
 from ell12.protocols import (
-    CertifyingPenalty,
     DifferencePenalty,
-    ParallelPenalty,
     Penalty,
     PiecewisePenalty,
     Wrapper,
@@ -53,10 +50,7 @@ VECTORS = SMOOTH | {
 }
 MATRICES = {
     "rows": RowsL12(0.7, 0.8, weights=[1.0, 0.0, 2.0]),
-    "columns": ColumnsL12([0.5, 2.0], 0.8, weights=[1.0, 0.0, 2.0]),
     "rows with a ridge": RowsL12(0.7, 0.8, weights=[1.0, 0.0, 2.0], ridge=0.8),
-    "columns with a ridge": ColumnsL12([0.5, 2.0], 0.8, weights=[1.0, 0.0, 2.0], ridge=0.8),
-    "columns in other units": ColumnsL12([0.5, 2.0], units=[3.0, 4.0]),
 }
 X = np.array([1.5, -0.4, 0.3, 0.0, -2.5])
 
@@ -72,21 +66,19 @@ def place(name):
     ("penalty", "protocols"),
     [
         (L12(1.0), (PiecewisePenalty,)),
-        (GroupL12([0, 1], 1.0), (CertifyingPenalty, DifferencePenalty)),
-        (RowsL12(1.0), (CertifyingPenalty, DifferencePenalty)),
-        (ColumnsL12([1.0]), (CertifyingPenalty, DifferencePenalty, ParallelPenalty)),
+        (GroupL12([0, 1], 1.0), (DifferencePenalty,)),
+        (RowsL12(1.0), (DifferencePenalty,)),
         (LogSum(1.0), (PiecewisePenalty,)),
-        (CappedL1(1.0), (CertifyingPenalty, DifferencePenalty)),
+        (CappedL1(1.0), (DifferencePenalty,)),
         (MCP(1.0), (PiecewisePenalty,)),
         (Lp(1.0), (Penalty,)),
     ],
     ids=lambda thing: type(thing).__name__,
 )
 def test_penalties_offer_what_they_can_and_an_intercept_takes_nothing_away(penalty, protocols):
-    known = [CertifyingPenalty, DifferencePenalty, PiecewisePenalty]
     for protocol in protocols:
         assert missing(penalty, protocol) == []
-    for protocol in [*known, ParallelPenalty]:
+    for protocol in (DifferencePenalty, PiecewisePenalty):
         assert offers(WithIntercept(penalty), protocol) == offers(penalty, protocol)
     assert isinstance(WithIntercept(penalty), Wrapper)
 
@@ -351,26 +343,6 @@ def test_groups_of_equal_sizes_are_rows(l2_weight):
             np.testing.assert_allclose(*slopes, atol=1e-15)
 
 
-def test_columns_are_vectors_side_by_side():
-    penalty, x, random = MATRICES["columns"], place("columns"), np.random.default_rng(0)
-    gradient = random.standard_normal(x.shape)
-    for state in (x, 0 * x, x * [[1], [1], [0]]):
-        for k, alpha in enumerate([0.5, 2.0]):
-            vector = L12(alpha, 0.8, weights=[1.0, 0.0, 2.0])
-            assert penalty.values(state)[k] == pytest.approx(vector.value(state[:, k]))
-            expected = vector.violation(state[:, k], gradient[:, k]) / alpha
-            assert penalty.stationarities(state, gradient)[k] == pytest.approx(expected)
-            np.testing.assert_allclose(penalty.prox(state, 0.3)[:, k], vector.prox(state[:, k], 0.3), atol=1e-15)
-
-
-def test_the_violation_of_columns_with_intercepts_counts_each_in_its_unit():
-    penalty = WithIntercept(ColumnsL12([0.5, 2.0]))
-    gradient = np.array([[0.0, 0.0], [0.0, 0.0], [0.3, -0.4]])
-    x = np.zeros((3, 2))
-    np.testing.assert_allclose(penalty.stationarities(x, gradient), [0.6, 0.2])
-    assert penalty.violation(x, gradient) == pytest.approx(0.5 * 0.6)
-
-
 # Weights, shapes and borders
 
 
@@ -404,8 +376,6 @@ MASKED = np.ma.array([3.0, 4.0, 100.0], mask=[0, 0, 1])
         (lambda: GroupL12([0, 1, 1], 1.0).value(MASKED), "x"),
         (lambda: GroupL12(MASKED.astype(int), 1.0), "groups"),
         (lambda: RowsL12(1.0).prox(MASKED[:, None], 1.0), "x"),
-        (lambda: ColumnsL12([1.0]).values(MASKED[:, None]), "x"),
-        (lambda: ColumnsL12(MASKED), "alphas"),
         (lambda: MCP(1.0).value(MASKED), "x"),
         (lambda: Lp(1.0).prox(MASKED, 1.0), "x"),
         (lambda: LogSum(1.0).violation(np.ones(3), MASKED), "gradient"),
@@ -436,7 +406,7 @@ def test_lists_and_integers_are_vectors_too():
 
 @pytest.mark.parametrize(
     ("penalty", "shape"),
-    [(RowsL12(1.0), (3, 0)), (RowsL12(1.0), (3,)), (ColumnsL12([1.0]), (0, 1)), (ColumnsL12([1.0]), (3, 2))],
+    [(RowsL12(1.0), (3, 0)), (RowsL12(1.0), (3,))],
 )
 def test_matrices_of_a_wrong_shape_are_refused_by_name(penalty, shape):
     for call in (penalty.value, lambda x: penalty.prox(x, 1.0), lambda x: penalty.violation(x, x)):

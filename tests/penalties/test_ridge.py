@@ -7,7 +7,6 @@ import pytest
 from scipy.optimize import minimize as scipy_minimize
 
 from ell12 import L12, GroupL12, LogisticLoss, NonmonotoneAPG, RowsL12, SquaredLoss, minimize
-from ell12.path.columnwise import ColumnsL12
 
 GROUPS = [0, 1, 0, 2, 1]
 
@@ -51,19 +50,11 @@ def test_the_prox_with_a_ridge_is_as_good_as_a_search(name, l2_weight):
         assert cost(penalty.prox(z, step)) <= search(cost, z, seed) + 1e-9
 
 
-def test_rows_and_columns_are_the_others_in_another_shape():
+def test_rows_are_groups_in_another_shape():
     z, options = np.random.default_rng(3).standard_normal((4, 3)), {"weights": [1.0, 0.0, 2.0, 0.5], "ridge": 1.5}
     rows, groups = RowsL12(0.4, 0.8, **options), GroupL12(np.repeat(range(4), 3), 0.4, 0.8, **options)
     np.testing.assert_allclose(rows.prox(z, 0.7).ravel(), groups.prox(z.ravel(), 0.7), atol=1e-14)
     assert rows.value(z) == pytest.approx(groups.value(z.ravel()))
-    columns, alphas = ColumnsL12([0.4, 0.1, 0.9], 0.8, **options), (0.4, 0.1, 0.9)
-    each = [L12(alpha, 0.8, **options) for alpha in alphas]
-    moved = np.stack([penalty.prox(column, 0.7) for penalty, column in zip(each, z.T, strict=True)], axis=1)
-    np.testing.assert_allclose(columns.prox(z, 0.7), moved, atol=1e-14)
-    np.testing.assert_allclose(columns.values(z), [p.value(c) for p, c in zip(each, z.T, strict=True)])
-    gradient = np.random.default_rng(4).standard_normal((4, 3))
-    violations = [p.violation(c, g) for p, c, g in zip(each, z.T, gradient.T, strict=True)]
-    np.testing.assert_allclose(columns.stationarities(z, gradient), np.divide(violations, alphas))
 
 
 def test_at_zero_the_violation_is_in_the_units_of_the_gradient_however_large_the_ridge():

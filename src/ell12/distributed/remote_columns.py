@@ -58,7 +58,7 @@ def columns(X: Any, *, persist: bool | str = "auto", scale: Any = False, sample_
     Returns
     -------
     Columns
-        Of a `ell12.protocols.FarSource`.
+        Of a `ell12.operators.column_sources.RemoteSource`.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def _source_of(X: Any, persist: bool | str) -> RemoteColumns:
 
 @dataclass(frozen=True, eq=False)
 class RemoteColumns:
-    """Columns on workers: what `ell12.protocols.FarSource` asks for.
+    """Columns on workers: what `ell12.operators.column_sources.RemoteSource` asks for.
 
     Blocks answer in their order, whichever worker is done first: the same bits with any number of workers.
     """

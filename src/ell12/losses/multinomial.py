@@ -177,7 +177,7 @@ class MultinomialLoss(PredictionLoss[Given_co]):
         return np.stack([as_numpy(square) for square in squares])[classes, features]
 
     @property
-    def has_columns(self) -> bool:
+    def has_columns(self) -> bool:  # type: ignore[override]
         """Whether some columns of A cost less than all."""
         return has_columns(self.A.A)
 

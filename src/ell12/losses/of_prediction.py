@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Generic, Self, overload
 
@@ -43,7 +43,7 @@ from ell12.operators import (
 from ell12.operators.gram import ColumnStore, by_rows, shifted_solver
 from ell12.operators.krylov import largest_eigenvalue
 from ell12.operators.out_of_memory import as_columns
-from ell12.protocols import Array, Point
+from ell12.protocols import Array, ColumnLoss, Point
 
 # Up to FEWEST columns a dense Gram matrix is made, however few numbers a sparse A holds: it takes 4 MB, which is
 # little beside what else a process holds.
@@ -83,7 +83,7 @@ class Sessions:
     def __init__(self) -> None:
         self._facts = {}
 
-    def session(self) -> Self:
+    def for_run(self) -> Self:
         """The same loss with a memory of its own for one run or one path; a session is its own session."""
         if self._memory is not None:
             return self
@@ -104,7 +104,7 @@ class Sessions:
         return other
 
 
-class PredictionLoss(Sessions, ABC, Generic[Given_co]):
+class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
     """A smooth function of ``A x`` that owns A, its observations b and their weights.
 
     Subclasses define ``value``, ``slope``, ``hessian``, ``hessian_product`` and ``column_curvatures``, and
@@ -118,7 +118,6 @@ class PredictionLoss(Sessions, ABC, Generic[Given_co]):
 
     second_bound: ClassVar[float] = 1.0
     takes_complex: ClassVar[bool] = False
-    is_quadratic: ClassVar[bool] = False  # whether the Hessian is the same everywhere
 
     def __init__(self, A: Any, b: Given_co, *, sample_weight: Any = None, scale: float = 1.0) -> None:
         super().__init__()
@@ -182,24 +181,24 @@ class PredictionLoss(Sessions, ABC, Generic[Given_co]):
         A = select_columns(self.A, columns)
         # Of more columns no Gram matrix will be made, and rows would be a second copy of what may be most of A.
         other = self._derived(A=by_rows(A) if len(columns) <= self.most_columns else A)
-        return other if self._memory is None else other.session()
+        return other if self._memory is None else other.for_run()
 
     def with_scale(self, scale: float) -> Any:
         """The same loss with another factor."""
         return self._derived(scale=float(scale))
 
     @property
-    def has_columns(self) -> bool:
+    def has_columns(self) -> bool:  # type: ignore[override]
         """Whether some columns of A cost less than all, so that working sets pay."""
         return has_columns(self.A)
 
     @property
-    def is_far(self) -> bool:
+    def out_of_memory(self) -> bool:  # type: ignore[override]
         """Whether the columns of A are out of memory, as those of `ell12.Columns` are."""
         return is_far(self.A)
 
     @property
-    def most_columns(self) -> float:
+    def most_columns(self) -> float:  # type: ignore[override]
         """Of how many columns a dense Gram matrix has no more numbers than a sparse A, which has indices too.
 
         Beyond, steps are products with scattered numbers, which are slow: a logistic fit to text-like data

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from ell12.backend import as_floating, as_numpy, inner, is_complex, max_abs, refuse_masked
 from ell12.checks import is_finite_number
-from ell12.protocols import Array, Point
+from ell12.protocols import Array, ColumnLoss, Point
 
 # One over a smaller number overflows; the square of a larger one does.
 SMALLEST, LARGEST = 1e-300, 1e151
 
 
-class QuadraticLoss:
+class QuadraticLoss(ColumnLoss):
     """A convex quadratic function.
 
     ``1/2 x'G x - c'x + constant`` with a symmetric positive semidefinite matrix G.
@@ -52,8 +52,6 @@ class QuadraticLoss:
     """
 
     is_quadratic = True  # the Hessian is the same everywhere
-    has_columns = True  # some columns of G cost less than all, so that working sets pay
-    most_columns = math.inf  # G is dense already
 
     def __init__(self, G: Any, c: Any, constant: float = 0.0, dtype: Any = np.float64) -> None:
         refuse_masked(G, "G")
@@ -131,6 +129,11 @@ class QuadraticLoss:
         """The map ``v -> hessian(point, columns) v``."""
         block = self._block[np.ix_(columns, columns)]
         return lambda v: block @ v
+
+    @property
+    def value_scale(self) -> float:  # type: ignore[override]
+        """The constant, which the other terms of a value may cancel."""
+        return abs(self.constant)
 
     @cached_property
     def _side(self) -> Array:

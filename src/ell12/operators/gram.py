@@ -153,7 +153,7 @@ class ColumnStore:
     """``A x`` for sparse x, and ``A_S' diag(curvature) A_S``, for supports x and sets S that change slowly.
 
     Every column is gathered once, and every product of two columns is computed once while the curvature stays the
-    same. What is no longer used is let go. A session of a loss (`ell12.protocols.SessionLoss`) holds one store, so
+    same. What is no longer used is let go. The loss of one run (``for_run``) holds one store, so
     that the next strength of a path begins with the columns and products of the last.
 
     Parameters

@@ -14,7 +14,7 @@ import scipy.sparse
 from ell12.backend import is_numpy
 from ell12.minimization import Result, Status, minimize
 from ell12.penalties import L1, L12, WithIntercept
-from ell12.protocols import Array, ColumnLoss, FarLoss, Point, PointwiseLoss, missing, offers, with_alpha
+from ell12.protocols import Array, ColumnLoss, Point, missing, with_alpha
 from ell12.solvers.gram_descent import GramDescent, minimise_by_models
 
 # All columns are at hand if they are no more than this, and no more than rows or than ten for each strength: their
@@ -99,10 +99,11 @@ class ScreenedPath:
         self.size = self.zero.size
         below, above = self._at(1.0).slopes_at_zero(np.zeros(self.size))
         self.below, self.above, self.allowed = below, above, np.isfinite(above)
-        self.is_far = offers(loss, FarLoss) and loss.is_far
-        self.is_gram = loss.is_quadratic and offers(loss, PointwiseLoss)
+        self.is_far = loss.out_of_memory
+        nothing = loss.point(self.zero)
+        self.is_gram = loss.is_quadratic and loss.curvature(nothing) is not None
         self.most, every = min(MOST_COLUMNS, loss.most_columns), np.flatnonzero(self.allowed)
-        rows = math.prod(loss.point(self.zero).prediction.shape)
+        rows = math.prod(nothing.prediction.shape)
         self.has_every = every.size <= min(EVERY, self.most, max(rows, 10 * len(alphas)))
         self.columns = every if self.has_every else every[:0]
         self.gram, self.lasso, self.told = None, None, self.size
@@ -285,15 +286,16 @@ class ScreenedPath:
 
     def _gradients(self, x: Array, own: list[Array], predictions: Array, alpha: float) -> tuple[Array, Array, int]:
         """The losses, and the gradients in all columns; those too small to matter may be left at zero."""
-        if not offers(self.loss, PointwiseLoss):
-            points = [Point(*pair) for pair in zip(x.T, predictions.T, strict=True)]
-            gradients = np.stack([self.loss.gradient(point) for point in points], axis=1)
-            return np.array([self.loss.value(point) for point in points]), gradients, self.size
         weights = self.above[(self.above > 0) & self.allowed]
         least = (
             FALL * alpha * float(weights.min(initial=math.inf)) if weights.size and x.any(axis=0).all() else 0.0
         )
-        values, where, found = self.loss.look(predictions, least)
+        together = self.loss.gradients(predictions, least)
+        if together is None:
+            points = [Point(*pair) for pair in zip(x.T, predictions.T, strict=True)]
+            gradients = np.stack([self.loss.gradient(point) for point in points], axis=1)
+            return np.array([self.loss.value(point) for point in points]), gradients, self.size
+        values, where, found = together
         if where.size == self.size:
             return values, found, self.size
         gradients = np.zeros((self.size, values.size), dtype=found.dtype)

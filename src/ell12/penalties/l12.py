@@ -239,7 +239,7 @@ class GroupL12(BlockL12):
         directions = xp.sqrt(bends) * self.directions(x, norms)
         return GroupCurvature(diagonal, inside / length, weight, self.groups.labels, directions)
 
-    def turned(self, x: Array, new: Array) -> Array:
+    def sign_changes(self, x: Array, new: Array) -> Array:
         """Which entries are of groups that point back in ``new``: on the way there they pass zero."""
         along = np.bincount(self.groups.labels, as_numpy(x * new), minlength=self.groups.count)
         back = along <= 0 if self._free is None else (along <= 0) & ~as_numpy(self._free)

@@ -25,7 +25,7 @@ AXES = tuple(
     for row in ((1.0, 1.0, 1.0), (1.0, 0.0, -1.0), (1.0, -2.0, 1.0))
 )
 # Chroma is penalised this many times as strongly as brightness: of 1 to 4 within 0.03 dB of the best at any noise,
-# on five photographs. On five others principal axes gain at most 0.08 dB beside these (benchmarks/colour.py).
+# on five photographs. On five others principal axes gain at most 0.08 dB beside these (docs/decisions/studies.md).
 CHROMA = 2.0
 # Channels are taken for colours where products of edges between them exceed this fraction of those within them.
 # Photographs have 0.66 to 0.95, unrelated ones at most 0.03, at any noise.

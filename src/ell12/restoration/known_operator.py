@@ -14,6 +14,7 @@ from ell12.backend import (
     inner,
     is_array,
     is_complex,
+    is_number,
     is_numpy,
     namespace,
     real_dtype,
@@ -159,8 +160,9 @@ def reconstruct_mri(
     >>> bool(np.abs(image - clean).max() < 0.02)
     True
     """
-    plain = alpha is None and solver is None and penalty.smoothing is None
-    if sigma == 0 and plain and penalty.boundary == "periodic":
+    plain = alpha is None and solver is None and isinstance(penalty, TotalVariationL12)
+    plain = plain and penalty.smoothing is None and penalty.boundary == "periodic"
+    if is_number(sigma) and sigma == 0 and plain:
         solver = NOISE_FREE_SOLVER
     options = Options(alpha, penalty, sigma, "squared", channel_axis, solver, tol, max_iter, run, return_result)
     check_flags(real=False if real is None else real)

@@ -7,12 +7,15 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Literal, Protocol, TypedDict, Unpack, overload
+
+from numpy.typing import NDArray
 
 from ell12.backend import as_numpy, is_number, is_numpy, max_abs, namespace, on_accelerator
 from ell12.checks import check_counts, check_flags, check_scalars, check_word, is_finite_number
 from ell12.losses import AbsoluteLoss, KullbackLeiblerLoss, SquaredLoss
 from ell12.minimization import Result, Run, Status, minimize
+from ell12.minimization.loop import check_limits
 from ell12.operators import sent_like
 from ell12.operators.image_operators import (
     Identity,
@@ -80,7 +83,39 @@ SHARED = """penalty : TotalVariationL12, default as in the signature
         The image, of the same kind as the one given."""
 
 
-def documented(tol: float) -> Callable[[Any], Any]:
+class ImageArguments(TypedDict, total=False):
+    """What functions of images may be given by name."""
+
+    image: Any
+    data: Any
+    y: Any
+    A: Any
+    psf: Any
+    mask: Any
+    alpha: float | str | None
+    penalty: TotalVariationL12 | None
+    sigma: float | None
+    loss: str
+    channel_axis: int | None
+    real: bool | None
+    solver: Any
+    tol: float
+    max_iter: int
+    run: Run | None
+
+
+class ImageFunction(Protocol):
+    """What a type checker knows of a function of images: the image, or with ``return_result`` a `Restoration`."""
+
+    @overload
+    def __call__(self, *a: Any, return_result: Literal[True], **b: Unpack[ImageArguments]) -> Restoration: ...
+    @overload
+    def __call__(
+        self, *a: Any, return_result: Literal[False] = False, **b: Unpack[ImageArguments]
+    ) -> NDArray[Any]: ...
+
+
+def documented(tol: float) -> Callable[[Any], ImageFunction]:
     """Put what all functions of images share into a docstring, where it says ``{shared}``."""
 
     def fill(function: Any) -> Any:
@@ -154,6 +189,7 @@ class Options:
         check_word(self.loss, "loss", *LOSSES)
         check_counts(least=-math.inf, channel_axis=self.channel_axis)
         check_flags(return_result=self.return_result)
+        check_limits(self.tol, self.max_iter, self.run)
         if self.sigma is not None and not (is_finite_number(self.sigma) and self.sigma >= 0):
             raise ValueError(f"sigma must be a number >= 0 or None, got {self.sigma!r}")
         if self.solver is not None and not offers(self.solver, ImageSolver):

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 from ell12.backend import inner, namespace
 from ell12.operators import sent_like
 from ell12.operators.image_operators import Identity, Sampling
-from ell12.protocols import Array, DeclaringSolver, Iterate, Loss, Needs, Penalty, Point
+from ell12.protocols import Array, Iterate, Loss, Needs, Penalty, Point, Solver
 from ell12.restoration.stencil import STEPS
 from ell12.solvers.proximal_step import next_t
 
@@ -49,7 +49,7 @@ class VariationPenalty(Penalty, Protocol):
         ...
 
 
-class ImageSolver(DeclaringSolver, Protocol):
+class ImageSolver(Solver, Protocol):
     """A solver of image restoration, which says whether it minimises the smoothed objective or the true one."""
 
     smooths: ClassVar[bool]

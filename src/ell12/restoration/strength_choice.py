@@ -190,7 +190,8 @@ def _middle_of(problem: Any, one: Any, shape: tuple[int, ...]) -> tuple[Array, N
     share = min(1.0, max(SAMPLED, LEAST_SAMPLE / math.prod(shape))) ** (1 / problem.ndim)
     sides = [min(n, max(math.ceil(share * n), 4 * k)) for n, k in zip(shape, one.kernel.shape, strict=True)]
     place = tuple(slice((n - m) // 2, (n - m) // 2 + m) for n, m in zip(shape, sides, strict=True))
-    live = live_pixels(problem.pixels, None, problem.opponents)[(..., *place)]
+    middle: Any = (..., *place)
+    live = live_pixels(problem.pixels, None, problem.opponents)[middle]
     for axis, (n, m, k) in enumerate(zip(shape, sides, one.kernel.shape, strict=True)):
         inside = (np.arange(m) >= k) & (np.arange(m) < m - k) if m < n else np.ones(m, bool)
         live = live & inside.reshape([-1 if a == axis else 1 for a in range(len(shape))])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import false_discovery_control, norm, t
 
-from ell12.checks import check_share, check_word, naming
+from ell12.checks import check_counts, check_share, check_word, naming
 from ell12.plots import plot_intervals
 from ell12.protocols import Array
 from ell12.selection.frames import PRINTED, data_frame
@@ -212,6 +212,7 @@ def confidence_intervals(
     (True, True)
     """
     check_share(level, "level")
+    check_counts(least=-math.inf, n_jobs=n_jobs)
     check_word(inverse, "inverse", "auto", "nodewise", "ridge", "exact")
     check_word(variance, "variance", "model", "robust")
     fit = local_model(X, y, model, sample_weight, offset, n_jobs)

@@ -16,16 +16,14 @@ from ell12.operators.krylov import conjugate_gradients
 from ell12.protocols import (
     Array,
     ColumnLoss,
-    FarLoss,
     GroupPenalty,
     Iterate,
     Needs,
     PiecewisePenalty,
     Point,
-    offers,
 )
 from ell12.solvers.proximal_gradient import NonmonotoneAPG
-from ell12.solvers.proximal_step import ProximalStep, check_step, objective, summed_size
+from ell12.solvers.proximal_step import ProximalStep, check_step, objective
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ class SmoothProblem:
 
     def __init__(self, loss: Any, penalty: Any) -> None:
         self.loss, self.penalty = loss, penalty
-        self._summed = summed_size(loss)
+        self._summed = loss.value_scale
 
     def place(self, point: Point, value: float | None = None, gradient: Array | None = None) -> Place:
         """What is known at a point; one product with the adjoint of A, unless the gradient is known."""
@@ -366,7 +364,7 @@ class GroupNewton:
         problem, point, steps = SmoothProblem(loss, penalty), start, FIRST_STEPS
         take_newton_step = _StepInGroups(problem)
         take_proximal_step = ProximalStep(loss, penalty, "backtracking", start)
-        is_far = offers(loss, FarLoss) and loss.is_far
+        is_far = loss.out_of_memory
         while True:
             for n, iterate in enumerate(NonmonotoneAPG().iterates(loss, penalty, point), 1):
                 yield iterate
@@ -397,4 +395,4 @@ class _StepInGroups(NewtonStep):
     def stopping(self, here: Place) -> Callable[[Any], Any]:
         """The map from an x to the entries of groups that would turn back through zero."""
         x, used = here.point.x, here.x != 0
-        return lambda full: used & as_numpy(self.problem.penalty.turned(x, like(full, x)))
+        return lambda full: used & as_numpy(self.problem.penalty.sign_changes(x, like(full, x)))
