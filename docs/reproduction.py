@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import zipfile
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -121,9 +121,10 @@ def page() -> str:
         text, lines = prose(name, rows), ["\n".join(markdown_table(table)) for table in found]
         studies.append({"title": text["title"], "text": "\n\n".join(text["text"]), "tables": lines})
 
-    def brief(part: str, run: str = "paper") -> str:
+    def brief(part: str, run: str = "paper", without: str = "no such reading") -> str:
         claim = next(claim for claim in by_name[run].claims if part in claim.text)
-        return claim.brief.split("; the paper")[0]
+        chosen = tuple(reading for reading in claim.readings if without not in reading.name)
+        return replace(claim, readings=chosen).brief.split("; the paper")[0]
 
     template = jinja2.Template(
         (HERE / "reproduction.md.j2").read_text(), undefined=jinja2.StrictUndefined, trim_blocks=True
@@ -134,7 +135,7 @@ def page() -> str:
 
 def _with_printed(claim: Claim) -> str:
     printed = dict.fromkeys(reading.paper for reading in claim.readings if reading.paper)
-    return "; ".join((claim.text, *(f"the paper: {text}" for text in printed)))
+    return "; ".join((claim.text, *(f"the paper: {text}" for text in printed))).replace("|", "\\|")
 
 
 def _is_shown(title: str) -> bool:

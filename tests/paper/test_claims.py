@@ -7,7 +7,7 @@ import pytest
 from ell12_paper import STUDIES, claims, judges
 from ell12_paper.comparisons import Answer, Claim, Outcome, Reading, faster, lower_at_end, worst
 from ell12_paper.trials import Trials, comparable, differs, geometric_ratio
-from ell12_paper.words import Range
+from ell12_paper.words import RangeInWords
 
 HOLDS, PARTLY, FAILS, OPEN = Outcome
 
@@ -53,7 +53,7 @@ def test_the_worst_of_the_rivals_decides():
 )
 def test_readings_come_to_a_verdict_and_to_one_number(outcomes, total):
     readings = tuple(
-        Reading(str(k), o, "", "", Range([k, k + 5.0], unit="{} s"), "9 s") for k, o in enumerate(outcomes)
+        Reading(str(k), o, "", "", RangeInWords([k, k + 5.0], unit="{} s"), "9 s") for k, o in enumerate(outcomes)
     )
     claim = Claim("prox", "paper", "", "", readings)
     each = "0 to 5 s (0); 1 to 6 s (1)" if len(outcomes) == 2 else "0 to 7 s"

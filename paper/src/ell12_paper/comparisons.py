@@ -11,7 +11,7 @@ from typing import Any
 
 from ell12_paper.studies.images import shown
 from ell12_paper.trials import Trials, Values, differs, logarithms
-from ell12_paper.words import Range, listed, number, percent
+from ell12_paper.words import RangeInWords, listed, number, percent
 
 
 class Outcome(Enum):
@@ -61,11 +61,11 @@ class Claim:
         """One number for each reading that has one, or one for all where these are many."""
         named: dict[str, list[str]] = {}
         briefs = [reading.brief for reading in self.readings if reading.brief]
-        ranges = [brief for brief in briefs if isinstance(brief, Range)]
+        ranges = [brief for brief in briefs if isinstance(brief, RangeInWords)]
         is_one = len(ranges) == len(briefs) > 2 and len({found.unit for found in ranges}) == 1
         if is_one:
             together = [value for found in ranges for value in found.values]
-            named = {Range(together, ranges[0].show, ranges[0].unit): []}
+            named = {RangeInWords(together, ranges[0].show, ranges[0].unit): []}
         for reading in self.readings:
             if reading.brief and not is_one:
                 named.setdefault(reading.brief, []).append(reading.name)
@@ -211,9 +211,12 @@ def contest(
     answers = [faster(p, *pair) if is_time else lower_at_end(p, result, *pair) for p, pair in pairs.items()]
     known = [value for pair in pairs.values() if not math.isnan(value := ratio(*pair, result))]
     if is_time:
-        shown, brief = [time_ratio(*pair) for pair in pairs.values()], Range(known, unit="{} times")
+        shown, brief = [time_ratio(*pair) for pair in pairs.values()], RangeInWords(known, unit="{} times")
     else:
-        shown, brief = [percent(1 / value - 1) for value in known], Range([1 / v - 1 for v in known], percent)
+        shown, brief = (
+            [percent(1 / value - 1) for value in known],
+            RangeInWords([1 / v - 1 for v in known], percent),
+        )
     words = ("faster", "slower") if is_time else ("lower", "higher")
     numbers = f"{'Ratios' if is_time else 'Changes'}: {', '.join(shown)}."
     return reading(name, answers, words, at, numbers, brief, paper)

@@ -16,7 +16,7 @@ from ell12_paper.studies.denoising import ACCURATE, ALTMIN, DCA
 from ell12_paper.studies.image_completion import METHODS, SKETCHY
 from ell12_paper.studies.images import STAND_INS, shown
 from ell12_paper.trials import Trials, geometric_ratio, published
-from ell12_paper.words import Range, percent, scientific, span
+from ell12_paper.words import RangeInWords, percent, scientific, span
 
 COMPLETION = image_completion.NAME
 OURS, NUCLEAR, GROWING = "nmAPG", "AIS-Impute", "LMaFit(growing rank)"
@@ -63,12 +63,12 @@ def _against(
         against = {other.name: by.lower_at_end(image, result, *(ours, other)[::sign]) for other in others}
         answers.append(by.worst(image, against))
         nearest = min((other for other in others if other.rows), key=lambda other: sign * other.mean(result))
-        said.append(f"{shown(image)} {error(ours, result)}, {nearest.name} {error(nearest, result)}")
+        said.append(f"{error(ours, result)} and {nearest.name} {error(nearest, result)}")
         gaps.append(ours.mean(result) / nearest.mean(result) - 1)
     words = ("lowest", "not lowest") if sign == 1 else ("worse", "not worse")
-    brief = Range(gaps, percent, f"{{}} against the {'best' if sign == 1 else 'worst'} of the others")
+    brief = RangeInWords(gaps, percent, f"{{}} against the {'best' if sign == 1 else 'worst'} of the others")
     if answers:
-        yield by.reading(name, answers, words, by.on_each, f"RMSE x 100: {'; '.join(said)}.", brief)
+        yield by.reading(name, answers, words, by.on_each, f"{', '.join(said)}.", brief)
 
 
 def quicker(methods: Sequence[str], rival: str, rows: Rows) -> Iterator[by.Reading]:
@@ -192,7 +192,7 @@ def as_accurate(rows: Rows) -> Iterator[by.Reading]:
             answers.append(cut if limited else by.answer(i, max(excess) <= COMPARABLE))
         bound = f"at most {100 * COMPARABLE:g} % higher"
         words = (bound, bound.replace("at most", "more than"))
-        brief = Range(known, percent)
+        brief = RangeInWords(known, percent)
         yield by.reading(name, answers, words, by.at_i, f"{brief}.", brief)
 
 
@@ -207,14 +207,14 @@ def twenty_times(rows: Rows) -> Iterator[by.Reading]:
             pairs = {shown(m): (here.at(method, i, image=m), here.at(DCA, i, image=m)) for m in images_of(here)}
             answers.append(by.worst(i, {image: _decided(i, *pair, least) for image, pair in pairs.items()}))
         ratios = [mean_ratio(ended.where(i=i), method) for i in ended.columns]
-        brief = Range(ratios, unit="{} times")
+        brief = RangeInWords(ratios, unit="{} times")
         yield by.reading(name, answers, words, by.at_i, f"{brief}.", brief, f"{least} to {most}")
     trials = at_rule(variant_trials(rows, dca_variants.DENOISING), "loose")
     for method in (method for method in trials.methods if method.endswith("from the start")):
         found = [geometric_ratio(trials.at(ALTMIN, i), trials.at(method, i)) for i in trials.columns]
         near = is_near(math.exp(float(np.mean(np.log(found)))), least, most)
         reason = f"On average {'within' if near else 'not within'} a factor of {NEAR:g} of {least} to {most}."
-        brief = Range(found, unit="{} times")
+        brief = RangeInWords(found, unit="{} times")
         yield by.plain(f"DCA {method}", near, reason, f"{brief}.", brief)
 
 
@@ -236,5 +236,5 @@ def outperforms(weight: float, rows: Rows) -> Iterator[by.Reading]:
         level = [by.Answer(image, by.Outcome.OPEN, f"level within {LEVEL:g} dB") for image in found]
         answers = [a if abs(found[a.place]) <= LEVEL else by.answer(a.place, found[a.place] > 0) for a in level]
         if found:
-            brief = Range(found.values(), "{:+.2f}".format, "{} dB")
+            brief = RangeInWords(found.values(), "{:+.2f}".format, "{} dB")
             yield by.reading(name, answers, ("better", "worse"), by.on_each, f"{brief}.", brief)

@@ -18,7 +18,7 @@ from ell12_paper.rows import Row
 from ell12_paper.studies import compressed_sensing, convergence, dca_variants, level_curves, prox_race, theory
 from ell12_paper.studies.compressed_sensing import EARLY_CHANGE, RHO_ONE
 from ell12_paper.trials import Trials, Values, printed, published
-from ell12_paper.words import Range, percent, scientific, span
+from ell12_paper.words import RangeInWords, percent, scientific, span
 
 Rows = Mapping[str, Trials]  # by study
 
@@ -102,7 +102,7 @@ def slowest(rows: Rows) -> Iterator[by.Reading]:
         each = {i: {r: by.faster(i, *pair) for r, pair in found.items()} for i, found in pairs.items()}
         answers = [by.worst(i, found) for i, found in each.items()]
         known = [value for found in pairs.values() if not math.isnan(value := by.ratio(*found["SCP"][::-1]))]
-        brief = Range(known, unit="SCP takes {} times as long")
+        brief = RangeInWords(known, unit="SCP takes {} times as long")
         name = trials.name + ", ρ = 1" * (dca == RHO_ONE)
         yield by.reading(name, answers, ("slower than all others", "not the slowest"), by.at_i, f"{brief}.", brief)
 
@@ -131,7 +131,7 @@ def larger_objective(rows: Rows) -> Iterator[by.Reading]:
         known = [mean for mean in means if not math.isnan(mean)]
         bound = f"larger by more than {100 * SAME_OBJECTIVE:g} %"
         numbers = f"Mean excess: {shown}."
-        brief = Range(known, percent)
+        brief = RangeInWords(known, percent)
         yield by.reading(name, answers, (bound, f"not {bound}"), by.at_i, numbers, brief)
 
 

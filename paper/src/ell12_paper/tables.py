@@ -48,7 +48,6 @@ class Table:
 
 # How the value of a setting is written, and in which order values come.
 HEADS: dict[str, Any] = {"image": shown, "i": "i = {}".format, "d": "d = {:,}".format}
-HEADS |= {"nonzero": "{} nonzero".format, "part": "α {:g}".format}
 HEADS |= {"l2_weight": "l2_weight {:g}".format}
 HEADS |= {"theta": lambda v: f"θ = {v:g}" if v else "θ = √α"}
 ORDERS = {"image": image_judges.IMAGES, "method": (*METHODS, *judges.METHODS, *denoising.METHODS)}
@@ -160,8 +159,8 @@ def best_on_grid(here: Trials, _: Trials) -> Cell:
     (method,), (image,) = here.seen("method"), here.seen("image")
     errors = along_grid(here, method, image, "rmse_missing")
     at = min(errors, key=lambda value: errors[value])
-    edge = ("end of the grid",) if at in (min(errors), max(errors)) else ()
-    return Cell(f"{100 * errors[at]:.2f}", (f"at {METHODS[method].parameter} {at:g}", *edge))
+    edge = ", the end" if at in (min(errors), max(errors)) else ""
+    return Cell(f"{100 * errors[at]:.2f}", (f"{METHODS[method].parameter} {at:g}{edge}",))
 
 
 def times_faster(here: Trials, column: Trials) -> Cell:
@@ -200,18 +199,11 @@ def _variant(ours: Trials, theirs: Trials, low: float, high: float) -> Cell:
 
 
 def stopped_as_before(here: Trials, column: Trials) -> Cell:
-    """The time over that of nmAPG, the error, and the excess of the objective."""
+    """The time over that of nmAPG, and the excess of the objective."""
     ours = column.where(method=OURS)
     found = judges.excesses(here.values("objective"), ours.values("objective"))
     excess = (f"objective {percent(mean_of(found))}",) if here.seen("method") == ("SCP",) else ()
-    return Cell(time_ratio(ours, here), (f"{100 * here.mean('rmse'):.2f}", *excess))
-
-
-def minima(here: Trials, _: Trials) -> Cell:
-    """How many answers of each method are proved to be global minima, and how many are not."""
-    counts = judges.counted_minima(here).items()
-    lines = [f"{m}: {proved} / {above} / {len(here.rows)}" for m, (proved, above) in counts]
-    return Cell(lines[0], tuple(lines[1:]))
+    return Cell(time_ratio(ours, here), excess)
 
 
 def step(here: Trials, _: Trials) -> Cell:
