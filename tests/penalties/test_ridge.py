@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize as scipy_minimize
 
-from ell12 import L12, GroupL12, LogisticLoss, NonmonotoneAPG, RowsL12, SquaredLoss, minimize
+from ell12 import L12, GroupL12, RowsL12
 
 GROUPS = [0, 1, 0, 2, 1]
 
@@ -70,26 +70,3 @@ def test_a_ridge_scales_with_the_strength_and_belongs_to_the_convex_part():
     subtracted = 0.8 * 0.9 * np.linalg.norm(x)
     assert penalty.convex.value(x) - subtracted == pytest.approx(penalty.value(x))
     np.testing.assert_allclose(penalty.convex.curvature(x).matrix(np.arange(3)), 0.56 * np.eye(3))
-
-
-@pytest.mark.parametrize("wide", [False, True])
-@pytest.mark.parametrize("l2_weight", [0.0, 0.7])
-@pytest.mark.parametrize("kind", [SquaredLoss, LogisticLoss])
-def test_the_default_solver_ends_where_a_gradient_method_does(kind, l2_weight, wide):
-    random = np.random.default_rng(5)
-    A = random.standard_normal((30, 90 if wide else 12))
-    b = A[:, 0] - A[:, 3] + 0.5 * random.standard_normal(30)
-    loss = kind(A, np.sign(b) if kind is LogisticLoss else b)
-    penalty = L12(0.4, l2_weight, ridge=2.0)
-    ours = minimize(loss, penalty, tol=1e-9)
-    slow = minimize(loss, penalty, solver=NonmonotoneAPG(), tol=1e-9, max_iter=50_000)
-    assert ours.converged
-    assert slow.converged
-    assert ours.objective == pytest.approx(slow.objective, rel=1e-12)
-    assert ours.n_iter < 40
-
-
-def test_a_ridge_is_a_number():
-    for wrong in (-1.0, np.nan, "1"):
-        with pytest.raises(ValueError, match="ridge must be"):
-            L12(1.0, ridge=wrong)
