@@ -39,8 +39,9 @@ class RowSweep:
         ridge, prior = row_terms(W, H, self.penalty)
         if not in_memory(H):
             return segments.solve(values, H, ridge, prior)
-        parts = map(as_numpy, (segments.starts, segments.columns, values, H))
-        found = solve_rows(*parts, np.full(H.shape[1], ridge), as_numpy(prior), self.n_threads)
+        starts, columns, values, factor = map(as_numpy, (segments.starts, segments.columns, values, H))
+        slopes = np.full(H.shape[1], ridge)
+        found = solve_rows(starts, columns, values, factor, slopes, as_numpy(prior), self.n_threads)
         return beside(found, H, "H")
 
 
