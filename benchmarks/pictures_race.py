@@ -212,6 +212,8 @@ def tables(rows: list[dict[str, Any]]) -> Iterator[str]:
     for problem in ("denoise", "deblur", "inpaint"):
         for half in HALVES:
             own = [row for row in rows if row["problem"] == problem and row.get("half") == half]
+            if not own:
+                continue
             head = ["picture and noise", "given", "chosen", "best", "alpha", "isotropic", "ms"]
             lines = [
                 [f"{r['picture']}, {r['noise']}", f"{r['given']:.2f}", f"{r['chosen']:.2f}",
