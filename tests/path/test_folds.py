@@ -118,7 +118,8 @@ def test_a_scorer_and_the_one_standard_error_rule(both_ways):
 
 def test_what_does_not_converge_is_reported(monkeypatch):
     monkeypatch.setattr(AlphaSearch, "_takes_columns", lambda *_: True)
-    monkeypatch.setattr(AlphaSearch, "max_iter", 3)
+    full = folds.minimize
+    monkeypatch.setattr(folds, "minimize", lambda *given, **options: full(*given, **options | {"max_iter": 3}))
     with (
         pytest.warns(ConvergenceWarning, match="in 20 of 20 problems"),
         pytest.warns(ConvergenceWarning, match="did not converge: it reached"),

@@ -32,7 +32,7 @@ from ell12.solvers.proximal_step import ProximalStep, objective, rise
 # where columns are out of memory, and reading all costs more, it holds FAR_COLUMNS.
 VIOLATING, FAR_COLUMNS = 100, 400
 # A working set of more columns is left to `SupportNewton`: its dense Hessian would take seconds to factorize.
-LARGEST_SET = 3000
+LARGEST = 3000
 # The violation within a working set is brought down to this fraction between two gradients of all columns.
 CLOSER = 0.1
 # Where the penalty's negative curvature exceeds this fraction of the loss's curvature, there are many minima, of
@@ -221,7 +221,7 @@ class _Columns(PiecewiseProblem):
     def improve(self, here: Place) -> tuple[Place | None, Any]:
         """A better place, or None; and the columns, if any, that are better left to `SupportNewton`."""
         columns = self.columns(here)
-        if columns.size > LARGEST_SET or not self.fits(columns.size):
+        if columns.size > LARGEST or not self.fits(columns.size):
             return here, self.columns_for_newton(here)
         is_short = self.use_homotopy and self.entries <= SHORT
         if is_short and columns.size > here.point.prediction.shape[0]:  # these must be dependent
@@ -233,7 +233,7 @@ class _Columns(PiecewiseProblem):
         penalty, x = self.penalty.restrict(columns), here.point.x
         model = GramDescent(self.loss.hessian(here.point, columns), x[columns], here.gradient[columns])
         target = CLOSER * here.violation
-        solved = model.solve(penalty, target, ROUNDS)
+        solved = model.solve(penalty, target)
         if self._is_strongly_curved(model, penalty) and here.violation > CLOSER * self.penalty.alpha:
             return here, columns if self.entries > SMALL else np.arange(x.size)
         if self.loss.is_quadratic:
