@@ -146,8 +146,7 @@ def test_single_precision_ends_in_good_time(far):
 
 def test_a_dense_solution_is_left_to_steps_on_the_device(far, monkeypatch):
     torch = pytest.importorskip("torch")
-    monkeypatch.setattr(ell12.solvers.working_set, "DENSE", 40)
-    monkeypatch.setattr(ell12.solvers.working_set, "MANY", 5)
+    monkeypatch.setattr(ell12.solvers.working_set, "MOST_ENTRIES", 5)
     A, b = data()
     expected = minimize(SquaredLoss(A, b), L12(0.05, 0.0), tol=1e-6)
     result = minimize(SquaredLoss(torch.as_tensor(A), torch.as_tensor(b)), L12(0.05, 0.0), tol=1e-6)

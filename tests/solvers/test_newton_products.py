@@ -71,8 +71,8 @@ def test_other_penalties_are_solved_on_their_support_too(penalty, solver):
     loss = SquaredLoss(A, A @ x + 0.3 * random.standard_normal(60), scale=1 / 60)
     result = minimize(loss, penalty, solver=solver, tol=1e-9)
     assert result.converged
-    assert result.n_iter < 40
     plain = minimize(loss, penalty, solver=NonmonotoneAPG(), tol=1e-9)
+    assert result.n_iter <= plain.n_iter + 2
     assert result.objective == pytest.approx(plain.objective, rel=1e-9)
 
 
@@ -91,14 +91,6 @@ def test_the_same_minimum_without_a_matrix(name, l2_weight, monkeypatch):
     assert result.converged
     assert stationarity(loss, penalty, result.x) <= 1e-8
     assert result.objective == pytest.approx(dense.objective, rel=1e-9)
-
-
-def test_a_direction_of_negative_curvature_is_not_followed():
-    slope = np.array([1.0, 1.0])
-    curvatures = np.array([-1.0, 0.5])
-    direction = newton.descending(lambda v: curvatures * v, 0.0, slope)
-    assert direction @ slope < 0
-    np.testing.assert_allclose(newton.descending(lambda v: curvatures * v, 2.0, slope), -slope / (curvatures + 2))
 
 
 def test_only_what_is_sparse_is_counted():

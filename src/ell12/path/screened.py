@@ -18,9 +18,9 @@ from ell12.protocols import Array, ColumnLoss, FarLoss, Point, PointwiseLoss, mi
 from ell12.solvers.gram_descent import FEW, GramDescent, minimise_by_models, ridge_of, violations
 from ell12.solvers.working_set import LARGEST
 
-# Columns beside those that a strength needs are at hand as long as their Gram matrix costs less than this many full
-# gradients, all columns as long as theirs does for each strength. 100 took 1.5 to 2 times as long on 200 x 20,000 and
-# 1000 x 10,000 (results/race_paths).
+# Columns beside those that a strength needs are at hand as long as their Gram matrix costs less than this many
+# full gradients, all columns as long as theirs does for each strength. 100 took 1.5 to 2 times as long on 200 x 20,000
+# and 1000 x 10,000 (results/race_paths).
 GATHERED = 10
 # Arrays of solutions side by side have at most about this number of entries (64 MB).
 WIDEST = 2**23
@@ -101,7 +101,8 @@ class ScreenedPath:
         rows = math.prod(loss.point(self.zero).prediction.shape)
         self.has_every = every.size <= min(self.most, max(rows, GATHERED * len(alphas)))
         self.columns = every if self.has_every else every[:0]
-        self.gram, self.told = None, self.size
+        self.gram: Any = None
+        self.told = self.size
         self.restart(float(alphas[0]), start)
 
     def restart(self, strength: float, x: Array) -> None:

@@ -19,16 +19,14 @@ SWEEPS = 300
 # Gram matrices of at least this many entries, times the problems over them, are swept by the compiled loop, which
 # takes 0.2 s to load (results/startup).
 COMPILED_FROM = 2**16
-# The most turns of descent and Newton's method, the most Newton steps of a turn, and the most models of a loss:
-# 3 to 6 do as a rule; what needs more is left to another solver.
+# The most turns of descent and Newton's method, Newton steps of a turn, halvings of a step, and models of a loss:
+# 3 to 6 do as a rule; what needs more is left to another solver (results/newton).
 ROUNDS = 20
 # They end after this number of rounds without a smaller violation: rounding is in the way.
 FAILURES = 3
 # Solutions of a path with no more entries than this are sought from that of the Lasso too, and the lower one is
 # kept: on 100 x 400 columns of correlation 0.9 objectives were 0.2 % higher on average without (results/scaling).
 FEW = 50
-# A step is halved this often at the most: one so short decreases the objective by less than a sweep.
-HALVINGS = 8
 
 
 def engine_for(gram: Any, problems: int = 1) -> tuple[Any, float]:
@@ -100,8 +98,7 @@ class GramDescent:
 
     def follow(self, *given: Any) -> int:
         """Solutions at one strength after the other, as many as descent finds: `follow`, from lasso on."""
-        *given, found = given
-        return self.engine.follow(self.gram, self.gradient, self.x, *given, self.sweeps, found)
+        return self.engine.follow(self.gram, self.gradient, self.x, *given[:-1], self.sweeps, given[-1])
 
     @property
     def is_too_steep(self) -> bool:
@@ -164,7 +161,7 @@ class GramDescent:
         with np.errstate(divide="ignore", invalid="ignore"):
             crossings = np.where(bounded & (old * direction < 0), -old / direction, math.inf)
         first, fraction = float(crossings.min(initial=math.inf)), 1.0
-        for attempt in range(HALVINGS):
+        for attempt in range(ROUNDS):
             new = old + fraction * direction
             new[crossings <= fraction] = 0
             full, move = x.copy(), new - old
@@ -200,7 +197,7 @@ def minimise_by_models(
         full, fraction = np.zeros_like(point.x), 1.0
         full[columns] = model.x
         move = loss.point_within(full, columns) - point
-        for _ in range(HALVINGS):
+        for _ in range(ROUNDS):
             new = point + fraction * move
             lower = loss.value(new) + penalty.value(new.x)
             if lower <= value + (rounding(value, point.x) if fraction == 1 else 0.0):

@@ -82,7 +82,7 @@ class Restarts:
             if gram is None:
                 yield self._run(loss, penalty, loss.point_within(x, columns))
                 continue
-            run = GramDescent(gram, x, gradient + gram[columns].T @ x[columns])
+            run = GramDescent(gram, x, gradient + gram[columns].T @ x[columns], self.n_starts)
             run.solve(penalty, CLOSE * penalty.alpha)
             point = loss.point_within(run.x, np.flatnonzero(run.x))
             yield loss.value(point) + penalty.value(run.x), point
