@@ -13,8 +13,8 @@ from ell12.backend import rounding
 from ell12.backend.compiled_code import can_compile
 from ell12.protocols import Point
 
-# Compiled sweeps go on while they promise to need no more than this number, which costs as much as a Newton step:
-# on paths over 300 x 3000 and 1000 x 10,000 columns 30 took 1.2 times as long, 1000 as long (results/scaling).
+# Compiled sweeps go on while they promise to need no more than this number, which costs as much as a Newton step: on
+# paths over 200 x 20,000 and 1000 x 10,000 columns 100 took 1.1 to 1.3 times as long (results/race_paths).
 SWEEPS = 300
 # Gram matrices of at least this many entries, times the problems over them, are swept by the compiled loop, which
 # takes 0.2 s to load (results/startup).
@@ -24,9 +24,6 @@ COMPILED_FROM = 2**16
 ROUNDS = 20
 # They end after this number of rounds without a smaller violation: rounding is in the way.
 FAILURES = 3
-# Solutions of a path with no more entries than this are sought from that of the Lasso too, and the lower one is
-# kept: on 100 x 400 columns of correlation 0.9 objectives were 0.2 % higher on average without (results/scaling).
-FEW = 50
 
 
 def engine_for(gram: Any, problems: int = 1) -> tuple[Any, float]:
@@ -316,6 +313,7 @@ def follow(
     above: Any,
     ridge: Any,
     weight: float,
+    few: int,
     alphas: Any,
     targets: Any,
     sweeps: float,
@@ -323,9 +321,9 @@ def follow(
 ) -> int:
     """Solutions at one strength after the other by `descend`; return how many there are before it fails.
 
-    Slopes, ridge and weight are those at a strength of 1. Solutions go to the rows of found. Those with few
-    entries are sought from the Lasso's solution too: its x and gradient are the rows of lasso. The quadratic's c
-    is linear.
+    Slopes, ridge and weight are those at a strength of 1. Solutions go to the rows of found. Those with at
+    most few entries are sought from the Lasso's solution too: its x and gradient are the rows of lasso. The
+    quadratic's c is linear.
     """
     zeros = np.zeros(x.size)
     for k, alpha in enumerate(alphas):
@@ -333,7 +331,7 @@ def follow(
         rest = alpha * weight, targets[k], sweeps
         if (weight > 0 and not x[above > 0].any()) or not descend(gram, gradient, x, *given, *rest):
             return k
-        if weight > 0 and np.count_nonzero(x) <= FEW and descend(gram, lasso[1], lasso[0], *given, 0.0, *rest[1:]):
+        if weight > 0 and np.count_nonzero(x) <= few and descend(gram, lasso[1], lasso[0], *given, 0.0, *rest[1:]):
             other, slope = lasso.copy()
             lower = descend(gram, slope, other, *given, *rest) and (
                 _objective(other, slope, linear, *given[:3], rest[0])

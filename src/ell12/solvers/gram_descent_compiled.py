@@ -10,10 +10,8 @@ import math
 import numpy as np
 
 from ell12.backend.compiled_code import compiled_loop
-from ell12.solvers.gram_descent import FEW, best_entry
 
 loop = compiled_loop(error_model="numpy", nogil=True)
-_best_entry = loop(best_entry)
 
 
 @loop
@@ -122,7 +120,7 @@ def _sweep(block, slope, x, below, above, weight):  # type: ignore[no-untyped-de
 
 
 @loop
-def follow(gram, gradient, x, lasso, linear, below, above, ridge, weight, alphas, targets, sweeps, found):  # type: ignore[no-untyped-def]
+def follow(gram, gradient, x, lasso, linear, below, above, ridge, weight, few, alphas, targets, sweeps, found):  # type: ignore[no-untyped-def]
     """As `ell12.solvers.gram_descent.follow`."""
     for k in range(alphas.size):
         sides, norm, target = (alphas[k] * below, alphas[k] * above), alphas[k] * weight, targets[k]
@@ -131,7 +129,7 @@ def follow(gram, gradient, x, lasso, linear, below, above, ridge, weight, alphas
             return k
         if not descend(gram, gradient, x, *sides, own, zeros, norm, target, sweeps):
             return k
-        seeks = weight > 0.0 and np.count_nonzero(x) <= FEW
+        seeks = weight > 0.0 and np.count_nonzero(x) <= few
         if seeks and descend(gram, lasso[1], lasso[0], *sides, own, zeros, 0.0, target, sweeps):
             other, slope = lasso[0].copy(), lasso[1].copy()
             if descend(gram, slope, other, *sides, own, zeros, norm, target, sweeps):
@@ -150,3 +148,14 @@ def _objective(x, gradient, linear, below, above, ridge, weight):  # type: ignor
             slope = above[j] if x[j] > 0.0 else below[j]
             value += x[j] * (0.5 * (gradient[j] - linear[j] + ridge[j] * x[j]) + slope)
     return value
+
+
+@loop
+def _best_entry(curvature, old, slope, below, above):  # type: ignore[no-untyped-def]
+    """The minimiser in one entry; without curvature there is one only where zero is."""
+    if not curvature > 0.0:
+        return 0.0 if below <= -slope <= above else old
+    aim = curvature * old - slope
+    if aim > above:
+        return (aim - above) / curvature
+    return (aim - below) / curvature if aim < below else 0.0

@@ -93,16 +93,16 @@ class WorkingSet:
             return
         problem, no_progress = _Columns(loss, penalty, start), False
         here = problem.place(start)
-        may_follow = problem.allows_homotopy(here)
+        problem.may_follow = problem.allows_homotopy(here)
         if loss.is_quadratic and here.violation > FAR * problem.pull > 0:
             here = yield from problem.easier_iterates(here)
         while True:
             yield replace(here.iterate, stuck=no_progress)
             old, (new, ending) = here, problem.improve(here)
-            here, solver = new or problem.proximal_step(here), problem.solver_after(ending, may_follow)
+            here, solver = new or problem.proximal_step(here), problem.solver_after(ending)
             no_progress = solver == "WorkingSet" and not problem.is_progress(old, here)
             if solver == "Homotopy":
-                may_follow, others = False, problem.homotopy_iterates(here)
+                problem.may_follow, others = False, problem.homotopy_iterates(here)
             elif solver == "SupportNewton":
                 others = problem.newton_iterates(here, ending)
             else:
@@ -130,9 +130,9 @@ class _Columns(PiecewiseProblem):
         self.free = np.flatnonzero(~penalty.kinks(start.x))
         self.is_far = offers(loss, FarLoss) and loss.is_far
         entries = math.inf if self.is_far else start.x.size * math.prod(start.prediction.shape)
-        self.is_small, self.ratio = entries <= SMALL, 0.0
+        self.is_small, self.may_follow, self.ratio = entries <= SMALL, False, 0.0
 
-    def solver_after(self, ending: _Ending, may_follow: bool) -> str:
+    def solver_after(self, ending: _Ending) -> str:
         """The rule for which solver works next.
 
         Working sets do, as long as their problems can be solved. Where the penalty is curved, nmAPG and Newton's
@@ -141,7 +141,7 @@ class _Columns(PiecewiseProblem):
         """
         if ending is _Ending.DONE:
             return "WorkingSet"
-        return "Homotopy" if ending is _Ending.UNSOLVED and may_follow else "SupportNewton"
+        return "Homotopy" if ending is _Ending.UNSOLVED and self.may_follow else "SupportNewton"
 
     def allows_homotopy(self, here: Place) -> bool:
         """Whether a run that begins here may follow an exact path of convex problems."""
@@ -237,7 +237,8 @@ class _Columns(PiecewiseProblem):
     def improve(self, here: Place) -> tuple[Place | None, _Ending]:
         """A better place, or None; and whether columns are better left to another solver."""
         columns = self.columns(here)
-        if columns.size > LARGEST or not self.fits(columns.size):
+        dependent = self.may_follow and columns.size > here.point.prediction.shape[0]
+        if dependent or columns.size > LARGEST or not self.fits(columns.size):
             return here, _Ending.UNSOLVED
         # Zero may be no minimum though nothing violates the Lasso's condition there; a prox leads away from it.
         if np.abs(here.slope[columns]).max(initial=0.0) <= CLOSER * here.violation:
