@@ -71,7 +71,7 @@ def test_the_folds_side_by_side_score_as_one_after_the_other(monkeypatch, both_w
 @pytest.mark.parametrize(("columns", "work"), [(1, 2**27), (1000, 2**27), (40, 1), (40, 16 * 80 * 12)])
 def test_blocks_of_any_size_give_the_same(monkeypatch, both_ways, columns, work):
     monkeypatch.setattr(folds, "COLUMNS", columns)
-    monkeypatch.setattr(folds, "WORK", work)
+    monkeypatch.setattr(folds, "WIDEST", work // 16)
     alone, together = both_ways(L12RegressorCV, {"penalty": L1()}, X, Y)
     np.testing.assert_allclose(together.mse_path_, alone.mse_path_, rtol=1e-6)
 
@@ -82,9 +82,9 @@ def test_a_grid_beyond_the_memory_is_cut_into_folds_and_strengths(monkeypatch):
     problems = model._problems(model._observed(X, Y, None))
     columns = FoldColumns(problems, parts, None, True)  # 7 folds of 2 targets
     assert list(columns.blocks(30)) == [(range(7), 5)]  # 75 columns at most
-    monkeypatch.setattr(folds, "WORK", 16 * 80 * 12)  # room for 12 columns
+    monkeypatch.setattr(folds, "WIDEST", 80 * 12)  # room for 12 columns
     assert list(columns.blocks(30)) == [(range(6), 1), (range(6, 7), 1)]
-    monkeypatch.setattr(folds, "WORK", 1)  # X itself is 1200 entries, room for none
+    monkeypatch.setattr(folds, "WIDEST", 1)  # X itself is 1200 entries, room for none
     assert list(columns.blocks(30)) == [(range(k, k + 1), 1) for k in range(7)]
 
 
@@ -120,10 +120,7 @@ def test_what_does_not_converge_is_reported(monkeypatch):
     monkeypatch.setattr(AlphaSearch, "_takes_columns", lambda *_: True)
     full = folds.minimize
     monkeypatch.setattr(folds, "minimize", lambda *given, **options: full(*given, **options | {"max_iter": 3}))
-    with (
-        pytest.warns(ConvergenceWarning, match="in 20 of 20 problems"),
-        pytest.warns(ConvergenceWarning, match="did not converge: it reached"),
-    ):
+    with pytest.warns(ConvergenceWarning, match="in 20 of 20 problems"):
         L12RegressorCV(**GRID).fit(X, Y[:, 0])
 
 

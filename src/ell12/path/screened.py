@@ -23,9 +23,10 @@ from ell12.solvers.working_set import LARGEST
 # 200 x 20,000 and 1000 x 10,000 (results/race_paths).
 GATHERED = 10
 # Solutions of a path with no more entries than this are sought from that of the Lasso too, and the lower one is
-# kept: on 100 x 400 columns of correlation 0.9 objectives were 0.2 % higher on average without (results/race_paths).
+# kept: on 100 x 400 columns of correlation 0.9 objectives were 0.2 % higher without (results/race_paths).
 FEW = 50
-# Arrays of solutions side by side have at most about this number of entries (64 MB).
+# Solutions side by side, of which a step of nmAPG holds 16 arrays, have at most about this number of entries
+# (64 MB); so has a grid of strengths.
 WIDEST = 2**23
 
 

@@ -14,6 +14,7 @@ from ell12.minimization import Result, Status, minimize
 from ell12.minimization.rounding_stop import admit_rounding, gradient_rounding
 from ell12.minimization.run import collected
 from ell12.path.columnwise import ColumnsL12, ColumnwiseAPG, InterceptSquaredLoss
+from ell12.path.screened import WIDEST
 from ell12.penalties import WithIntercept
 from ell12.protocols import Array, Point, Wrapper
 
@@ -73,11 +74,6 @@ SIDE_BY_SIDE = (SquaredLoss, LogisticLoss)
 # took 2.2, 1.4, 1.1, 0.7 and 0.7 s (10,000 x 20,000) and 2.4, 1.8, 1.3, 0.7 and 0.8 s (2000 x 5000); on one core
 # of a CPU 40, 75 and 150 took 0.33, 0.25 and 0.27 s (500 x 250) and 2.2, 2.3 and 2.8 s (300 x 1000).
 COLUMNS = 75
-# The work arrays of all columns may hold this many numbers, or as many as X has where that is more: 1 GB in double
-# precision.
-WORK = 2**27
-# A step of nmAPG holds about 16 arrays of the size of x and of the prediction.
-COPIES = 16
 
 
 class FoldColumns:
@@ -125,7 +121,7 @@ class FoldColumns:
     def blocks(self, n_alphas: int) -> Iterator[tuple[range, int]]:
         """Blocks of folds, each with a number of strengths to solve for at once, that the memory can hold."""
         rows, columns = self.targets.shape[0], self.problems[0].loss.start().shape[0]
-        most = max(WORK, rows * columns) // (COPIES * (rows + columns))
+        most = WIDEST // (rows + columns)
         n_targets = self.targets.shape[1]
         size = max(1, min(self.count, most // n_targets))
         alphas = max(1, min(n_alphas, min(COLUMNS, most) // (size * n_targets)))

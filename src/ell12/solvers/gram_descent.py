@@ -13,8 +13,8 @@ from ell12.backend import rounding
 from ell12.backend.compiled_code import can_compile
 from ell12.protocols import Point
 
-# Compiled sweeps go on while they promise to need no more than this number, which costs as much as a Newton step: on
-# paths over 200 x 20,000 and 1000 x 10,000 columns 100 took 1.1 to 1.3 times as long (results/race_paths).
+# Compiled sweeps go on while they promise to need no more than this number, which costs as much as a Newton step:
+# on paths over 200 x 20,000 and 1000 x 10,000 columns 100 took 1.1 to 1.3 times as long (results/race_paths).
 SWEEPS = 300
 # Gram matrices of at least this many entries, times the problems over them, are swept by the compiled loop, which
 # takes 0.2 s to load (results/startup).
@@ -224,12 +224,20 @@ def shifted_solution(matrix: Any, right: Any) -> Any:
     """
     diagonal, shift = np.diagonal(matrix).copy(), 0.0
     unit = 1e-10 * float(np.abs(diagonal).max(initial=0.0)) or 1.0
-    while True:  # LAPACK by itself: SciPy's checks take as long as a system of a hundred unknowns
-        factor, info = dpotrf(matrix.T, lower=1, clean=0)
-        if info == 0 and np.all(np.diagonal(factor) ** 2 > 1e-11 * diagonal):
-            return dpotrs(factor, right, lower=1)[0]
+    while True:
+        found = positive_solution(matrix, right, diagonal)
+        if found is not None:
+            return found
         shift = max(10 * shift, unit)
         np.fill_diagonal(matrix, diagonal + shift)
+
+
+def positive_solution(matrix: Any, right: Any, diagonal: Any) -> Any:
+    """The solution of a linear system with a symmetric matrix; None unless that is positive definite."""
+    # LAPACK by itself: SciPy's checks take as long as a system of a hundred unknowns.
+    factor, info = dpotrf(matrix.T, lower=1, clean=0)
+    positive = info == 0 and np.all(np.diagonal(factor) ** 2 > 1e-11 * diagonal)
+    return dpotrs(factor, right, lower=1)[0] if positive else None
 
 
 def descend(

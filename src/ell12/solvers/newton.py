@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs
 
 from ell12.backend import as_numpy, like, norm, precision, rounding
 from ell12.checks import check_scalars
@@ -24,7 +23,7 @@ from ell12.protocols import (
     Point,
     offers,
 )
-from ell12.solvers.gram_descent import ROUNDS
+from ell12.solvers.gram_descent import ROUNDS, positive_solution
 from ell12.solvers.proximal_gradient import NonmonotoneAPG
 from ell12.solvers.proximal_step import ProximalStep, check_step, objective, summed_size
 
@@ -63,7 +62,7 @@ class Place:
 class SmoothProblem:
     """A `ell12.protocols.ColumnLoss` and a penalty that tells its slopes and curvature, seen as NumPy vectors."""
 
-    def __init__(self, loss: Any, penalty: Any) -> None:
+    def __init__(self, loss: Any, penalty: Any, start: Point) -> None:  # noqa: ARG002
         self.loss, self.penalty = loss, penalty
         self._summed = summed_size(loss)
 
@@ -119,7 +118,7 @@ class PiecewiseProblem(SmoothProblem):
     """The same with a `ell12.protocols.PiecewisePenalty`, whose kinks lie at zero in each entry."""
 
     def __init__(self, loss: Any, penalty: Any, start: Point) -> None:
-        super().__init__(loss, penalty)
+        super().__init__(loss, penalty, start)
         below, above = map(as_numpy, penalty.slopes_at_zero(start.x))
         sides = np.stack([-below, above])
         self.pull = float(
@@ -159,10 +158,11 @@ class _NewtonSolver:
     step: float | str = "lipschitz"
     switch: float = 0.0
     first_steps: ClassVar[int] = FIRST_STEPS
+    problem: ClassVar[type[SmoothProblem]] = SmoothProblem
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""
-        problem, point, steps = self._problem(loss, penalty, start), start, self.first_steps
+        problem, point, steps = self.problem(loss, penalty, start), start, self.first_steps
         take_newton_step = NewtonStep(problem)
         take_proximal_step = ProximalStep(loss, penalty, self.step, start)
         is_far = offers(loss, FarLoss) and loss.is_far
@@ -180,9 +180,6 @@ class _NewtonSolver:
                 yield here.iterate
                 progress = new is not None and problem.is_progress(old, here)
             point, steps = here.point, 2 * steps
-
-    def _problem(self, loss: Any, penalty: Any, start: Point) -> SmoothProblem:
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -218,14 +215,12 @@ class SupportNewton(_NewtonSolver):
     switch: float = 0.1
     step: float | str = "lipschitz"
     first_steps: ClassVar[int] = FIRST_STEPS_ON_SUPPORT
+    problem: ClassVar[type[SmoothProblem]] = PiecewiseProblem
     needs: ClassVar[Needs] = Needs(ColumnLoss, PiecewisePenalty, x="real vector")
 
     def __post_init__(self) -> None:
         check_step(self.step, "lipschitz", "backtracking")
         check_scalars(infinite=True, switch=self.switch)
-
-    def _problem(self, loss: Any, penalty: Any, start: Point) -> SmoothProblem:
-        return PiecewiseProblem(loss, penalty, start)
 
 
 @dataclass(frozen=True)
@@ -250,9 +245,6 @@ class GroupNewton(_NewtonSolver):
     """
 
     needs: ClassVar[Needs] = Needs(ColumnLoss, GroupPenalty, x="real vector, columns at hand")
-
-    def _problem(self, loss: Any, penalty: Any, start: Point) -> SmoothProblem:  # noqa: ARG002
-        return SmoothProblem(loss, penalty)
 
 
 class NewtonStep:
@@ -300,7 +292,7 @@ class NewtonStep:
 
         def solve(shift: float) -> Any:
             np.fill_diagonal(hessian, diagonal + shift)
-            return positive_solution(hessian, -slope)
+            return positive_solution(hessian, -slope, diagonal)
 
         return solve, unit
 
@@ -314,13 +306,6 @@ class NewtonStep:
         level = value <= here.objective + problem.rounding(here)
         new = problem.place(point, value) if level else here
         return new if new.violation < 0.5 * here.violation else None
-
-
-def positive_solution(matrix: Any, right: Any) -> Any:
-    """The solution of a linear system with a symmetric matrix; None unless it is positive definite."""
-    # LAPACK by itself: SciPy's own checks took as long as a system of a hundred unknowns.
-    factor, info = dpotrf(matrix.T, lower=1, clean=0)
-    return dpotrs(factor, right, lower=1)[0] if info == 0 and np.isfinite(factor).all() else None
 
 
 def hessian_product(problem: SmoothProblem, place: Place, columns: Any) -> Callable[[Any], Any]:

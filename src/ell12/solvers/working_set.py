@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
-from enum import Enum
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -113,12 +112,9 @@ class WorkingSet:
 _Iterates = Generator[Iterate | None, None, Place]
 
 
-class _Ending(Enum):
-    """How work on a working set ended."""
-
-    DONE = "solved in its columns, or as far as rounding lets it be"
-    CURVED = "the penalty is so curved that there are many minima"
-    UNSOLVED = "the columns are nearly dependent, or too many"
+# How work on a working set ends: solved in its columns, or as far as rounding lets it be; with a penalty so curved
+# that there are many minima; with columns that are nearly dependent, or too many.
+Ending = Literal["done", "curved", "unsolved"]
 
 
 class _Columns(PiecewiseProblem):
@@ -132,16 +128,16 @@ class _Columns(PiecewiseProblem):
         entries = math.inf if self.is_far else start.x.size * math.prod(start.prediction.shape)
         self.is_small, self.may_follow, self.ratio = entries <= SMALL, False, 0.0
 
-    def solver_after(self, ending: _Ending) -> str:
+    def solver_after(self, ending: Ending) -> str:
         """The rule for which solver works next.
 
         Working sets do, as long as their problems can be solved. Where the penalty is curved, nmAPG and Newton's
         method on the support choose the minimum. Where columns are nearly dependent, the exact path of a squared
         loss is followed once; then, or for other losses, Newton's method on the support works.
         """
-        if ending is _Ending.DONE:
+        if ending == "done":
             return "WorkingSet"
-        return "Homotopy" if ending is _Ending.UNSOLVED and self.may_follow else "SupportNewton"
+        return "Homotopy" if ending == "unsolved" and self.may_follow else "SupportNewton"
 
     def allows_homotopy(self, here: Place) -> bool:
         """Whether a run that begins here may follow an exact path of convex problems."""
@@ -167,7 +163,7 @@ class _Columns(PiecewiseProblem):
             there = easier.place(there.point, gradient=there.gradient)
             while there.violation > tol * strength:
                 new, ending = easier.improve(there)
-                if new is None or ending is not _Ending.DONE:
+                if new is None or ending != "done":
                     return
                 there = new
             yield there
@@ -199,16 +195,16 @@ class _Columns(PiecewiseProblem):
             strength = max(top * fall, convex.alpha)
             easier = _Columns(self.loss, with_alpha(convex, strength), zero)
             here: Place | None = easier.place(zero)
-            ending = _Ending.DONE
-            while here is not None and ending is _Ending.DONE and here.violation > ROUNDING * strength:
+            ending = "done"
+            while here is not None and ending == "done" and here.violation > ROUNDING * strength:
                 here, ending = easier.improve(here)
-            if here is not None and ending is _Ending.DONE:
+            if here is not None and ending == "done":
                 break
         return (zero.x if here is None else here.point.x), strength
 
-    def newton_iterates(self, here: Place, ending: _Ending) -> _Iterates:
+    def newton_iterates(self, here: Place, ending: Ending) -> _Iterates:
         """`SupportNewton` in the columns that violate until these are solved for; in all, if they are many."""
-        every = ending is _Ending.CURVED and self.is_small
+        every = ending == "curved" and self.is_small
         columns = np.arange(here.x.size) if every else self.columns(here, 0 if self.is_far else here.x.size)
         # Where the penalty is curved more than the loss, longer or fewer steps of nmAPG find worse minima.
         solver = SupportNewton(step="backtracking") if self.ratio <= 1 else SupportNewton(0.0)
@@ -234,29 +230,29 @@ class _Columns(PiecewiseProblem):
         """The working set; ``most`` violators are taken, where there are as many."""
         return here.columns_to_change(VIOLATING, self.free, most)
 
-    def improve(self, here: Place) -> tuple[Place | None, _Ending]:
+    def improve(self, here: Place) -> tuple[Place | None, Ending]:
         """A better place, or None; and whether columns are better left to another solver."""
         columns = self.columns(here)
         dependent = self.may_follow and columns.size > here.point.prediction.shape[0]
         if dependent or columns.size > LARGEST or not self.fits(columns.size):
-            return here, _Ending.UNSOLVED
+            return here, "unsolved"
         # Zero may be no minimum though nothing violates the Lasso's condition there; a prox leads away from it.
         if np.abs(here.slope[columns]).max(initial=0.0) <= CLOSER * here.violation:
-            return None, _Ending.DONE
+            return None, "done"
         penalty, x, target = self.penalty.restrict(columns), here.point.x, CLOSER * here.violation
         model = GramDescent(self.loss.hessian(here.point, columns), x[columns], here.gradient[columns])
         solved = model.solve(penalty, target)
         self.ratio = model.curvature_ratio(penalty)
         curved = self.ratio > (CURVED if self.loss.is_quadratic or not self.is_small else 0.0)
         if curved and here.violation > CLOSER * self.penalty.alpha:
-            return here, _Ending.CURVED
+            return here, "curved"
         if self.loss.is_quadratic:
             point = self.loss.point_within(_with_entries(x, columns, model.x), columns)
         else:
             start, loss = Point(x[columns], here.point.prediction), self.loss.restrict(columns)
             inner, _, solved = minimise_by_models(loss, penalty, start, here.gradient[columns], target)
             point = Point(_with_entries(x, columns, inner.x), inner.prediction)
-        return self._better(self.place(point), here), _Ending.DONE if solved else _Ending.UNSOLVED
+        return self._better(self.place(point), here), "done" if solved else "unsolved"
 
     def _better(self, new: Place, here: Place) -> Place | None:
         """The new place if its objective is lower or, near the end where only slopes can tell, its violation."""
