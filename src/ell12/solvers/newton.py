@@ -143,10 +143,10 @@ class PiecewiseProblem(SmoothProblem):
         return lambda full: kinks & (full * signs <= 0)
 
 
-# nmAPG takes this many steps before Newton's method is tried, and twice as many each time after that: in groups
-# (results/groups); and on a support that is not nearly stationary before, where minima after 50 steps lay up to
-# 20 % higher (results/newton).
-FIRST_STEPS, FIRST_STEPS_ON_SUPPORT = 50, 1000
+# nmAPG takes this many steps before Newton's method is tried in groups, and twice as many each time after that
+# (results/groups); ROUNDS times as many on a support that is not nearly stationary before, where minima after 50
+# steps lay up to 20 % higher (results/newton).
+FIRST_STEPS = 50
 # Newton's method does not begin in more entries than this, and working sets hold no more columns: their dense
 # Hessian would take seconds to factorize (results/newton).
 LARGEST = 3000
@@ -214,7 +214,7 @@ class SupportNewton(_NewtonSolver):
 
     switch: float = 0.1
     step: float | str = "lipschitz"
-    first_steps: ClassVar[int] = FIRST_STEPS_ON_SUPPORT
+    first_steps: ClassVar[int] = ROUNDS * FIRST_STEPS
     problem: ClassVar[type[SmoothProblem]] = PiecewiseProblem
     needs: ClassVar[Needs] = Needs(ColumnLoss, PiecewisePenalty, x="real vector")
 

@@ -34,8 +34,8 @@ VIOLATING = 100
 CLOSER = 0.1
 # Where the penalty's negative curvature exceeds this fraction of the loss's curvature, there are many minima, of
 # which coordinate descent finds worse ones than nmAPG on the paper's problem: `SupportNewton`, which begins with
-# nmAPG, chooses (results/newton).
-CURVED = 0.05
+# nmAPG, chooses (results/newton). Beyond LATE longer or fewer steps of nmAPG find worse minima, as under MCP.
+CURVED, LATE = 0.05, 2.0
 # Up to this number of entries of A a step of nmAPG in all columns costs little, and losses that are not quadratic
 # have worse minima however little the penalty is curved; a homotopy costs no more than a factorization there.
 SMALL = 2**21
@@ -142,6 +142,7 @@ class _Columns(PiecewiseProblem):
     def allows_homotopy(self, here: Place) -> bool:
         """Whether a run that begins here may follow an exact path of convex problems."""
         small = self.is_small and self.loss.is_quadratic and here.x.dtype == np.float64
+        small = small and self.fits(math.prod(here.point.prediction.shape))  # its factors are dense
         small = small and is_numpy(here.point.prediction)  # on a device each of its many steps would be a call
         far = small and here.violation > FAR * self.pull > 0 and offers(self.loss, PointwiseLoss)
         return bool(far and self.penalty.convex.curvature(here.point.x).largest == 0)
@@ -206,8 +207,7 @@ class _Columns(PiecewiseProblem):
         """`SupportNewton` in the columns that violate until these are solved for; in all, if they are many."""
         every = ending == "curved" and self.is_small
         columns = np.arange(here.x.size) if every else self.columns(here, 0 if self.is_far else here.x.size)
-        # Where the penalty is curved more than the loss, longer or fewer steps of nmAPG find worse minima.
-        solver = SupportNewton(step="backtracking") if self.ratio <= 1 else SupportNewton(0.0)
+        solver = SupportNewton(step="backtracking") if self.ratio <= LATE else SupportNewton(0.0)
         if columns.size > here.x.size // 2 and not self.is_far:
             yield from _decreasing(solver, self.loss, self.penalty, here.point, here.objective)
         loss, penalty = self.loss.restrict(columns), self.penalty.restrict(columns)
