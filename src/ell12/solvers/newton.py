@@ -175,8 +175,9 @@ class _NewtonSolver:
             here, progress = problem.place(iterate.point), True
             while progress:
                 new = take_newton_step(here)
-                old, lower = here, new or here
-                here = problem.lower(take_proximal_step(lower.point), lower)
+                old, here = here, new or here
+                if new is None or here.slope[here.x == 0].any():  # others may enter
+                    here = problem.lower(take_proximal_step(here.point), here)
                 yield here.iterate
                 progress = new is not None and problem.is_progress(old, here)
             point, steps = here.point, 2 * steps
@@ -187,8 +188,8 @@ class SupportNewton(_NewtonSolver):
     """nmAPG until the support is nearly found, then Newton's method on the support.
 
     On a fixed support with fixed signs the objective is smooth. Each step solves with its Hessian there, shifted
-    until it is positive definite; entries that would cross zero leave the support. A proximal step follows, by
-    which others enter. Where this finds no way down, nmAPG goes on, for twice as many steps as before.
+    until it is positive definite; entries that would cross zero leave the support. A proximal step follows where
+    others enter. Where this finds no way down, nmAPG goes on, for twice as many steps as before.
 
     Parameters
     ----------
