@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import itertools
+import os
 import shutil
 import signal
 import subprocess
@@ -19,6 +20,9 @@ import numpy as np
 import pytest
 
 collect_ignore_glob = ["programs/*", "*/programs/*"]  # they are run as scripts, in processes of their own
+
+
+ROOT = Path(__file__).parents[1]
 
 
 class Backend(NamedTuple):
@@ -160,6 +164,15 @@ def ctrl_c_reaches_tests() -> None:
     """Ctrl-C is Python's own in the background too, where a shell has it ignored."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_in_the_repository() -> Iterator[None]:
+    """A test writes to folders of its own."""
+    before = set(os.listdir(ROOT))
+    yield
+    left = {name for name in os.listdir(ROOT) if not name.startswith(".")} - before
+    assert not left, f"files were left in {ROOT}: {sorted(left)}"
 
 
 COMPILED_KERNELS: dict[str, ctypes.CDLL] = {}

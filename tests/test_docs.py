@@ -49,11 +49,6 @@ def test_the_examples_of_a_page_run(page):
     assert report == [], "".join(report)
 
 
-def test_pages_with_examples_are_found():
-    names = {page.stem for page in PAGES if ">>>" in page.read_text()}
-    assert {"quickstart", "sparse_models", "paths", "prox", "add_a_penalty", "add_a_solver", "add_a_loss"} <= names
-
-
 # [test]
 @pytest.mark.parametrize("step", [0.3, 1.0, 2.6, 2.7, 5.0, 40.0])
 def test_the_prox_of_scad_is_a_global_minimiser(step):
@@ -129,23 +124,12 @@ def test_the_snippet_of_the_first_page_runs_when_pasted(capsys):
     assert capsys.readouterr().out.startswith("[")
 
 
-def test_every_figure_of_a_page_exists():
+def test_every_link_to_a_file_and_every_figure_exists():
     for page in PAGES:
-        images = re.findall(r"^```\{image\} (\S+)$", page.read_text(), flags=re.MULTILINE)
-        assert [image for image in images if "gallery" not in image and not (page.parent / image).exists()] == []
-
-
-def test_every_link_to_a_file_of_the_repository_leads_somewhere():
-    for page in PAGES:
-        links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text())
-        assert [link for link in links if not (page.parent / link).exists()] == [], page.name
-
-
-def test_code_on_a_page_is_no_longer_than_its_box():
-    for page in PAGES:
-        blocks = re.findall(r"^```(.*?)\n(.*?)^```$", page.read_text(), flags=re.DOTALL | re.MULTILINE)
-        lines = [line for kind, block in blocks if not kind.startswith("{") for line in block.splitlines()]
-        assert [line for line in lines if len(line) > 115] == [], page.name
+        links = re.findall(
+            r"\]\((?!https?:|#)([^)#\s]+)|^```\{image\} (?!.*gallery)(\S+)$", page.read_text(), re.M
+        )
+        assert [link for link in links if not (page.parent / "".join(link)).exists()] == [], page.name
 
 
 def test_the_figures_on_prediction_are_those_of_the_study():
@@ -186,14 +170,6 @@ def test_the_gallery_has_at_least_eight_scripts_that_say_what_they_show():
     assert len(scripts) >= 8
     for script in scripts:
         assert re.match(r'r?"""\n(\S.*)\n(=+)\n\n', script.read_text()), script.name
-
-
-@pytest.mark.parametrize("words", ["elastic net", "MCP", "citation", "GPU", "missing values"])
-def test_what_a_reader_searches_for_is_in_a_heading(words):
-    # The search of the built pages puts headings first.
-    texts = [page.read_text() for page in PAGES if page.parent.name in ("docs", "guide")]
-    headings = [line for text in texts for line in text.splitlines() if re.match(r"#+ |\S.* <generated", line)]
-    assert any(words.lower() in heading.lower() for heading in headings)
 
 
 def test_the_check_of_built_pages_finds_raw_markup_and_dead_links(tmp_path):

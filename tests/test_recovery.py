@@ -106,12 +106,8 @@ def test_several_right_hand_sides_are_refused():
         recover_sparse(np.eye(3), np.ones((3, 2)))
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_a_signal_that_cannot_be_recovered_is_still_a_solution(seed):
-    random = np.random.default_rng(seed)
-    A = np.cos(2 * np.pi * random.random((100, 1)) * np.arange(1, 1001) / 10) / 10
-    x = np.zeros(1000)
-    x[np.arange(35) * 28 + random.integers(0, 8)] = random.standard_normal(35)
+def test_a_signal_that_cannot_be_recovered_is_still_a_solution():
+    A, x = cosines(n_nonzero=14)
     found = recover_sparse(A, A @ x, return_result=True)
     assert found.met
     assert found.residual == pytest.approx(np.linalg.norm(A @ found.x - A @ x), rel=1e-3, abs=1e-13)
@@ -146,7 +142,7 @@ def of_high_dynamic_range(seed, rows=64, columns=400, n_nonzero=18, digits=5):
 
 def test_the_ratio_of_norms_recovers_signals_of_high_dynamic_range():
     found = {"l1": 0, "ratio": 0}
-    for seed in range(8):
+    for seed in range(4):
         A, x = of_high_dynamic_range(seed)
         first = recover_sparse(A, A @ x, return_result=True).x
         ratio = recover_sparse_ratio(A, A @ x)

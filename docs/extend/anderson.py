@@ -8,11 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from ell12.backend import inner, max_abs
-from ell12.protocols import Iterate, Loss, Needs, Penalty
+from ell12.protocols import Iterate, Loss, Needs, Penalty, Solver
 
 
 @dataclass(frozen=True)
-class AndersonProximalGradient:
+class AndersonProximalGradient(Solver):
     """Proximal gradient steps, extrapolated from the last few of them.
 
     The combination of past points whose residuals cancel best comes next, if its objective is lower (Walker & Ni,
@@ -20,7 +20,7 @@ class AndersonProximalGradient:
     """
 
     memory: int = 5
-    needs: ClassVar[Needs] = Needs(Loss, Penalty)  # the least there is; also what an undeclared solver gets
+    needs: ClassVar[Needs] = Needs(Loss, Penalty)
 
     def iterates(self, loss, penalty, start):
         """Yield one iterate a step, for ever: `minimize` times, records and stops."""

@@ -1,14 +1,12 @@
 """A loss of one's own: Gamma regression, whose gradient has no Lipschitz constant."""
 
 # [loss]
-import math
-
 import numpy as np
 
-from ell12.protocols import Point
+from ell12.protocols import ColumnLoss, Loss, Point
 
 
-class GammaLoss:
+class GammaLoss(Loss):
     """``sum_i b_i exp(-(A x)_i) + (A x)_i``: amounts b > 0 whose logarithms of expectation are ``A x``."""
 
     def __init__(self, A, b):
@@ -38,18 +36,10 @@ class GammaLoss:
         move = point.prediction - base.prediction
         return float(np.sum(self.b * np.exp(-base.prediction) * (np.expm1(-move) + move)))
 
-    def lipschitz(self):
-        """There is none: solvers find their steps by backtracking."""
-        return math.inf
-
 
 # [columns]
-class ColumnGammaLoss(GammaLoss):
+class ColumnGammaLoss(GammaLoss, ColumnLoss):
     """The same with columns and second derivatives: what working sets and Newton's method ask for."""
-
-    is_quadratic = False
-    has_columns = True
-    most_columns = math.inf
 
     def restrict(self, columns):
         """The same loss in some entries of x."""

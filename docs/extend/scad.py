@@ -7,16 +7,18 @@ import numpy as np
 
 from ell12 import L1
 from ell12.backend import max_abs, namespace
+from ell12.penalties import PenaltyBase
+from ell12.protocols import PiecewisePenalty
 
 
-@dataclass(frozen=True)
-class SCAD:
+@dataclass(frozen=True, eq=False)
+class SCAD(PenaltyBase):
     """Of slope alpha up to ``|x_i| = knee``, falling to slope 0 at ``a knee``, constant beyond.
 
     Fan & Li, doi:10.1198/016214501753382273, have the knee at alpha, which is the default.
     """
 
-    alpha: float
+    alpha: float | None = None
     a: float = 3.7
     knee: float | None = None
 
@@ -58,7 +60,7 @@ class SCAD:
 
 
 # [pieces]
-class PiecewiseSCAD(SCAD):
+class PiecewiseSCAD(SCAD, PiecewisePenalty):
     """SCAD with its smooth pieces: what SCP, DCA, paths, Newton's method and working sets ask for."""
 
     @property
@@ -82,10 +84,6 @@ class PiecewiseSCAD(SCAD):
         slope = gradient - self.subtracted_gradient(x)
         away = xp.clip(xp.abs(slope) - self.alpha, 0, None)
         return xp.where(x != 0, slope + self.alpha * xp.sign(x), xp.sign(slope) * away)
-
-    def violation(self, x, gradient):
-        """The largest of the least slopes."""
-        return max_abs(self.least_slope(x, gradient))
 
     def kinks(self, x):
         """Every entry has a kink at zero."""

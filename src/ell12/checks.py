@@ -129,10 +129,11 @@ def check_numbers(*, infinite: bool = False, single: bool = False, **arguments: 
     for name, value in arguments.items():
         if is_finite_number(value) and value >= 0:
             continue
-        if single and np.shape(value) != ():
-            raise ValueError(f"{name} must be one number, got shape {tuple(np.shape(value))}")
-        if not is_array_api_obj(value) or isinstance(value, np.ndarray | np.generic | type):
-            _check_values(name, value, infinite)
+        with naming(name):  # rows of different lengths have no shape
+            if single and np.shape(value) != ():
+                raise ValueError(f"{name} must be one number, got shape {tuple(np.shape(value))}")
+            if not is_array_api_obj(value) or isinstance(value, np.ndarray | np.generic | type):
+                _check_values(name, value, infinite)
 
 
 def _check_values(name: str, value: Any, infinite: bool) -> None:
@@ -216,5 +217,5 @@ def check_counts(*, least: float = 0, most: float = math.inf, optional: bool = T
     for name, value in arguments.items():
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
         if not (whole and least <= value <= most) and not (value is None and optional):
-            bounds = f">= {least}" + (f" and <= {most}" if most < math.inf else "")
-            raise ValueError(f"{name} must be a whole number {bounds}, got {value!r}")
+            bounds = (f" >= {least}" if least > -math.inf else "") + (f" and <= {most}" if most < math.inf else "")
+            raise ValueError(f"{name} must be a whole number{bounds}, got {value!r}")

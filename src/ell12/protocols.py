@@ -1,19 +1,21 @@
-"""The contract on one page: what a loss, a penalty and a solver may be asked for, and the values that flow.
+"""The contract on one page: what a loss, a penalty and a solver offer, and the values that flow between them.
 
-A loss and a penalty make a problem; a solver yields iterates; `ell12.minimize` turns them into a result.
-
-Every capability is a small protocol named after what it offers. A solver declares in ``needs`` which of them it
-uses; `ell12.minimize` compares once, before the first step. Only `missing` asks a loss or a penalty what it has.
+A protocol is a set of methods without which some solver cannot work. What only makes a run faster or more exact
+has a default: a class that inherits from the protocol gets it, any other class must write all of them. A solver
+declares in ``needs`` which protocols it uses; `ell12.minimize` compares once, before the first step.
 """
 
 from __future__ import annotations
 
+import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Protocol
 
-Array = Any  # any array of the array API standard: NumPy, PyTorch, CuPy, JAX
+from ell12.backend import inner, max_abs, rise_above_tangent
+from ell12.backend.arrays import Array
 
 
 class Operator(Protocol):
@@ -34,14 +36,6 @@ class ColumnSource(Protocol):
 
     def take(self, columns: Array) -> Array:
         """Some columns, numbered in rising order, likewise."""
-
-
-class FarSource(ColumnSource, Protocol):
-    """A source on other machines: these multiply, and send back the columns of which a product reaches least."""
-
-    products: Callable[[Array, Any], tuple[Array, Array]]  # vectors (m, k), least (or (n,)) -> numbers, products
-    combine: Callable[[Array], Array]  # x (n, k) -> A x
-    moments: Callable[..., tuple[Array, Array]]  # as those of `ell12.Columns`: weight -> means, sums of squares
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +63,8 @@ class Iterate:
     in the units of the gradient. `minimize` divides it by the penalty's strength and trusts it only as a
     reason to pay for the certificate, unless it is ``exact``. ``gradient`` is the loss's gradient at the point,
     from a solver that has it: the certificate then costs no product. ``capped`` says that a bound on the rank
-    binds, which ``optimality`` then counts. Points that are ``lent`` will be overwritten: only the latest counts.
-    A solver that is ``stuck`` found no better point where it should have: rounding may be the reason.
+    binds, which ``optimality`` then counts.
+    With ``no_progress`` the solver found no better point where it should have: rounding may be the reason.
     ``method`` is the name of the solver that made the iterate, where it is not the one that was asked.
     """
 
@@ -80,8 +74,7 @@ class Iterate:
     gradient: Array | None = None
     capped: bool = False
     exact: bool = False
-    lent: bool = False
-    stuck: bool = False
+    no_progress: bool = False
     method: str = ""
 
 
@@ -94,92 +87,101 @@ class Factored(Protocol):
 
 
 class Loss(Protocol):
-    """A smooth function of ``x`` that owns its data. To the outside it never changes: threads may share one."""
+    """A smooth function of ``x`` that owns its data: four methods. It never changes: threads may share it."""
 
+    value_scale: float = 0.0  # the size of the terms whose difference `value` is, where that is larger than it
+
+    @abstractmethod
     def point(self, x: Array) -> Point:
         """``x`` with its prediction: one product with A."""
 
+    @abstractmethod
     def start(self) -> Array:
         """Zeros of the shape, kind, dtype and device that ``x`` has."""
 
+    @abstractmethod
     def value(self, point: Point) -> float:
         """The loss: no product with A."""
 
+    @abstractmethod
     def gradient(self, point: Point) -> Array:
         """The gradient: one product with the adjoint of A."""
 
     def divergence(self, point: Point, base: Point) -> float:
-        """``f(point) - f(base) - <gradient(base), point - base>``: no product with A."""
+        """``f(point) - f(base) - <gradient(base), point - base>``; of a loss that can, without cancellation."""
+        linear = inner(self.gradient(base), point.x - base.x)
+        return rise_above_tangent(self.value(point), self.value(base), linear, point.x)
 
     def lipschitz(self) -> float:
-        """A bound on the gradient's Lipschitz constant, or infinity: then solvers find steps by backtracking."""
+        """A bound on the gradient's Lipschitz constant; by default infinity: steps are found by backtracking."""
+        return math.inf
+
+    def for_run(self) -> Any:
+        """The loss with a cache of its own for one run; by default itself, without a cache."""
+        return self
+
+    def on_host(self) -> Any:
+        """The loss for unknowns and gradients that are NumPy vectors, wherever its data are; by default itself."""
+        return self
+
+    def check_start(self, x0: Any) -> Any:  # noqa: ARG002
+        """``x0`` if a run may begin there, else an error that says why not. For losses of factored matrices."""
+        raise TypeError(f"x0 cannot be given: {type(self).__name__} has no check_start")
+
+    def announce(self, make_point: Callable[..., Point], *arguments: Any) -> None:  # noqa: ARG002
+        """The gradient at ``make_point(*arguments)`` will be asked for soon: data out of memory are read once."""
+        return
 
 
 class ColumnLoss(Loss, Protocol):
     """A loss whose entries of ``x`` can be taken a few at a time, with second derivatives: for Newton's method."""
 
-    is_quadratic: bool  # whether the Hessian is the same everywhere
-    has_columns: bool  # whether some cost less than all; a map known by its products alone has none at hand
-    most_columns: float  # of how many columns a dense Hessian is worth making
+    is_quadratic: bool = False  # whether the Hessian is the same everywhere
+    has_columns: bool = True  # whether some columns cost less than all; those of a map known by products do not
+    out_of_memory: bool = False  # whether they are: solvers then compute the gradient of all columns seldom
+    most_columns: float = math.inf  # of how many columns a dense Hessian is worth computing
 
+    @abstractmethod
     def restrict(self, columns: Array) -> ColumnLoss:
         """The same loss in the given entries of ``x``, the others being zero; predictions stay as they are."""
 
+    @abstractmethod
     def point_within(self, x: Array, columns: Array) -> Point:
         """The point of an ``x`` that is zero but for the given entries."""
 
+    @abstractmethod
     def hessian(self, point: Point, columns: Array, others: Array | None = None) -> Array:
         """The block of the Hessian with these rows and, unless others are named, columns: dense, a fresh copy."""
 
+    @abstractmethod
     def hessian_product(self, point: Point, columns: Array) -> Callable[[Array], Array]:
         """The map ``v -> hessian(point, columns) v``, without that matrix."""
 
+    def curvature(self, point: Point) -> Array | None:  # noqa: ARG002
+        """The second derivative in each prediction, if the Hessian is ``A' diag(curvature) A``; else None."""
+        return None
 
-class FarLoss(ColumnLoss, Protocol):
-    """A loss whose columns may be out of memory: solvers then work with some, and look at all of them seldom."""
+    def gradients(self, predictions: Array, least: float = 0.0) -> tuple[Array, Array, Array] | None:  # noqa: ARG002
+        """At k points with these predictions (m, k): values (k,), numbers of entries (s,), gradients (s, k).
 
-    is_far: bool  # whether they are
-
-
-class HostedLoss(Loss, Protocol):
-    """A loss on any device that can be seen from the host: for solvers that work on NumPy vectors."""
-
-    on_host: Callable[[], ColumnLoss]  # the same loss for unknowns and gradients that are NumPy vectors
-
-
-class PointwiseLoss(ColumnLoss, Protocol):
-    """A loss that is a sum over predictions, so that its Hessian is ``A' diag(curvature) A``: for exact paths."""
-
-    def curvature(self, point: Point) -> Array:
-        """The second derivative with respect to each prediction."""
-
-    def look(self, predictions: Array, least: float = 0.0) -> tuple[Array, Array, Array]:
-        """At k points whose predictions (m, k) are given: values (k,), numbers of entries (s,), gradients (s, k).
-
-        One product with the adjoint serves for all. Entries below ``least`` at every point may be left out.
+        One product with the adjoint serves for all. Entries below ``least`` at every point may be left out. By
+        default None: the loss is no sum over predictions.
         """
+        return None
 
 
 class RowLoss(Loss, Protocol):
     """A loss that is a sum over rows: for stochastic solvers."""
 
+    @abstractmethod
     def batches(self, size: int, random: Any = None) -> Iterator[Batch]:
         """Losses of about ``size`` rows that sum to this one, in random order if a generator is given."""
-
-
-class BatchLoss(Loss, Protocol):
-    """The loss of some rows. Its gradient is a linear map of its slope, which is one number for each row."""
-
-    def slope(self, point: Point) -> Array:
-        """The derivative with respect to each prediction."""
-
-    def gradient_of(self, slope: Array) -> Array:
-        """The gradient that belongs to a slope: one product with the adjoint of A."""
 
 
 class ProximalLoss(Loss, Protocol):
     """A loss with a proximal map: for ADMM inside DCA."""
 
+    @abstractmethod
     def proximal(self, weight: float) -> Callable[[Array, Array], Array]:
         """The map ``(q, start) -> argmin_v f(v) + weight/2 ||v - q||^2``."""
 
@@ -187,49 +189,38 @@ class ProximalLoss(Loss, Protocol):
 class SplitLoss(Protocol):
     """A function l of ``A x``, smooth or not, with a proximal map in the prediction: for splitting methods."""
 
-    point: Callable[[Array], Point]
-    start: Callable[[], Array]
-    value: Callable[[Point], float]
-    gradient: Callable[[Point], Array]  # or a subgradient
-    prediction_prox: Callable[[Array, float], Array]  # (q, weight) -> argmin_v l(v) + weight/2 ||v - q||^2
+    value_scale: float = 0.0  # as that of a `Loss`
 
+    @abstractmethod
+    def point(self, x: Array) -> Point:
+        """``x`` with its prediction: one product with A."""
 
-class ParallelLoss(Loss, Protocol):
-    """A loss of several right-hand sides, each with a column of ``x`` of its own: for problems side by side."""
+    @abstractmethod
+    def start(self) -> Array:
+        """Zeros of the shape, kind, dtype and device that ``x`` has."""
 
-    values: Callable[[Point], Array]  # the loss of each column
-    select_problems: Callable[[Any], ParallelLoss]  # a NumPy array of numbers -> the loss of these columns
+    @abstractmethod
+    def value(self, point: Point) -> float:
+        """``l(A x)``: no product with A."""
 
+    @abstractmethod
+    def gradient(self, point: Point) -> Array:
+        """The gradient, or a subgradient: one product with the adjoint of A."""
 
-class ForeseeingLoss(Loss, Protocol):
-    """A loss over far data, which finds the values at two points in one pass if it knows both beforehand."""
+    @abstractmethod
+    def prediction_prox(self, prediction: Array, weight: float) -> Array:
+        """``argmin_v l(v) + weight/2 ||v - prediction||^2``."""
 
-    foresee: Callable[..., None]  # (make, *arguments): the gradient at make(*arguments) will be asked for soon
-
-
-class CancellingLoss(Loss, Protocol):
-    """A loss whose values are differences of larger terms, so that they carry the rounding of these."""
-
-    constant: float  # the size of those terms, such as half the sum of all squared observations
-
-
-class SessionLoss(Loss, Protocol):
-    """A loss that remembers, while it is solved, what a solver asked for: columns, Gram matrices, evaluations."""
-
-    session: Callable[[], SessionLoss]  # the loss with a memory of its own for one run; a session is its own
-
-
-class FactoredLoss(Loss, Protocol):
-    """A loss of a matrix that is kept as factors."""
-
-    check_start: Callable[[Any], Factored]  # x0 if a run may begin there, else an error that says why not
+    def for_run(self) -> Any:
+        """As that of a `Loss`."""
+        return self
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Some rows of a loss as a loss of their own, the ``index``-th of ``count``; for stochastic solvers."""
 
-    loss: Any  # a BatchLoss
+    loss: Any  # a `Loss` with ``slope`` and ``gradient_of``
     index: int
     count: int
     rows: slice | None = None  # where they are in a prediction, if predictions are kept
@@ -240,64 +231,88 @@ class Batch:
 
 
 class Penalty(Protocol):
-    """A frozen dataclass of numbers: no data, no state."""
+    """A frozen dataclass of numbers with a field ``alpha``: two methods. No data, no state."""
 
-    @property
-    def alpha(self) -> float:
-        """The strength, in the units of the gradient."""
+    alpha: Any = None  # the strength, in the units of the gradient; None leaves it to the function that is called
+    joint: ClassVar[bool] = False  # whether it takes a matrix of coefficients, a row for each feature
 
+    @abstractmethod
     def value(self, x: Array) -> float:
         """The penalty at ``x``; infinite where ``x`` is not allowed."""
 
+    @abstractmethod
     def prox(self, x: Array, step: float) -> Array:
         """A global minimiser of ``1/2 ||. - x||^2 + step * value(.)``."""
 
+    def violation(self, x: Array, gradient: Array) -> Any:  # noqa: ARG002
+        """The largest violation of the first-order condition, if the loss has this gradient.
 
-class CertifyingPenalty(Penalty, Protocol):
-    """A penalty that knows its subgradients, so that stationarity is exact."""
-
-    violation: Callable[[Array, Array], float]  # (x, gradient) -> the largest one of the first-order condition
+        By default None: the length of a proximal step stands for it.
+        """
+        return None
 
 
 class DifferencePenalty(Penalty, Protocol):
     """A penalty that is ``convex - subtracted``, both convex: what SCP and DCA need."""
 
-    convex: Penalty  # the convex part
+    @property
+    @abstractmethod
+    def convex(self) -> Penalty:
+        """The convex part."""
 
-    subtracted_gradient: Callable[[Array], Array]  # x -> a subgradient of the subtracted part; 0 at 0
+    @abstractmethod
+    def subtracted_gradient(self, x: Array) -> Array:
+        """A subgradient of the subtracted part; 0 at 0."""
 
 
-class PiecewisePenalty(CertifyingPenalty, DifferencePenalty, Protocol):
+class PiecewisePenalty(DifferencePenalty, Protocol):
     """A penalty that is smooth but for kinks at zero: what Newton's method and working sets need.
 
     On either side of zero the convex part is quadratic in every entry, with the slopes of ``slopes_at_zero`` and
     the second derivatives ``convex.curvature(x)``, a diagonal that is the same for all x.
     """
 
-    is_convex: bool  # whether nothing is subtracted, so that every stationary point is a minimum
+    is_convex: bool = False  # whether nothing is subtracted, so that every stationary point is a minimum
 
+    @abstractmethod
     def least_slope(self, x: Array, gradient: Array) -> Array:
         """The subgradient of the objective that is smallest in each entry, where the loss has this gradient."""
 
+    @abstractmethod
     def kinks(self, x: Array) -> Array:
         """Which entries have a kink or a bound at zero; the others move through zero freely."""
 
+    @abstractmethod
     def slopes_at_zero(self, x: Array) -> tuple[Array, Array]:
         """The slopes of the convex part just below and just above zero, one for each entry."""
 
+    @abstractmethod
     def curvature(self, x: Array) -> Curvature:
         """The second derivatives of the smooth piece around ``x``."""
 
+    @abstractmethod
     def restrict(self, columns: Array) -> PiecewisePenalty:
         """The same penalty on the given entries alone, the others being zero."""
 
+    def violation(self, x: Array, gradient: Array) -> float:
+        """The largest entry of the smallest subgradient."""
+        return max_abs(self.least_slope(x, gradient))
 
-class GroupPenalty(CertifyingPenalty, Protocol):
+
+class GroupPenalty(Penalty, Protocol):
     """A penalty that is smooth except where a whole group of entries is zero: what GroupNewton needs."""
 
-    least_slope: Callable[[Array, Array], Array]  # as a `PiecewisePenalty` has it
-    curvature: Callable[[Array], Curvature]  # the same; nothing of groups that are zero
-    turned: Callable[[Array, Array], Array]  # (x, new) -> which entries are of groups that point back in new
+    @abstractmethod
+    def least_slope(self, x: Array, gradient: Array) -> Array:
+        """As a `PiecewisePenalty` has it."""
+
+    @abstractmethod
+    def curvature(self, x: Array) -> Curvature:
+        """The same; nothing of groups that are zero."""
+
+    @abstractmethod
+    def sign_changes(self, x: Array, new: Array) -> Array:
+        """Which entries are of groups that point back in ``new``."""
 
 
 class Curvature(Protocol):
@@ -310,15 +325,6 @@ class Curvature(Protocol):
 
     def product(self, columns: Array) -> Callable[[Array], Array]:
         """The map ``v -> matrix(columns) v``, without that matrix."""
-
-
-class ParallelPenalty(Penalty, Protocol):
-    """A penalty of many problems, the columns of ``x``, each measured in a unit of its own."""
-
-    values: Callable[[Array], Array]  # x -> the penalty of each column
-    stationarities: Callable[[Array, Array], Array]  # (x, gradient) -> the violation of each column, in its unit
-    sizes: Callable[[Array], Array]  # x -> the largest entry of each column, in its unit
-    select_problems: Callable[[Any], ParallelPenalty]  # a NumPy array of numbers -> the penalty on these columns
 
 
 @dataclass(frozen=True)
@@ -336,17 +342,14 @@ class Needs:
 class Solver(Protocol):
     """A frozen dataclass of options. It knows nothing of stopping, timing, history or display."""
 
+    needs: ClassVar[Needs] = Needs(x="anything")  # by default it is given any loss and any penalty
+
+    @abstractmethod
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
         """Yield one iterate a step, for ever, or to an end of the solver's own such as a number of terms.
 
         None, yielded within a long step, lets the loop look at the clock; it counts as no iteration.
         """
-
-
-class DeclaringSolver(Solver, Protocol):
-    """A solver that says what it needs; one that does not is given any loss and any penalty."""
-
-    needs: ClassVar[Needs]
 
 
 class Wrapper:
@@ -364,18 +367,13 @@ def with_alpha(penalty: Any, alpha: float) -> Any:
         return replace(penalty, penalty=with_alpha(penalty.wrapped, alpha))  # type: ignore[type-var]
     if not is_dataclass(penalty) or "alpha" not in {field.name for field in fields(penalty) if field.init}:
         name = type(penalty).__name__
-        raise TypeError(f"make {name} a dataclass with a field alpha, so that its strength can be set")
+        raise TypeError(f"penalty: make {name} a dataclass with a field alpha, so that its strength can be set")
     return replace(penalty, alpha=alpha)  # type: ignore[type-var]
 
 
 def offers(thing: Any, protocol: type) -> bool:
     """Whether a loss, a penalty or a solver has all that a protocol names."""
     return not missing(thing, protocol)
-
-
-def session_of(loss: Any) -> Any:
-    """The loss with a memory of its own for one run, if it keeps one at all."""
-    return loss.session() if offers(loss, SessionLoss) else loss
 
 
 def missing(thing: Any, protocol: type) -> list[str]:
@@ -393,8 +391,9 @@ def _lacking(kind: Any, protocol: Any) -> tuple[str, ...]:
 
 @lru_cache
 def _names(protocol: Any) -> tuple[str, ...]:
-    """All that a protocol asks for, the most basic first."""
+    """All that a protocol asks for: what has no default first, of that the most basic."""
     found: dict[str, None] = {}
     for base in reversed(protocol.__mro__):
         found |= dict.fromkeys((*vars(base).get("__annotations__", {}), *vars(base)))
-    return tuple(name for name in found if not name.startswith("_"))
+    names = [name for name in found if not name.startswith("_")]
+    return tuple(sorted(names, key=lambda name: name not in protocol.__abstractmethods__))

@@ -16,29 +16,14 @@ from ell12.losses import SquaredLoss
 from ell12.minimization import Result, Run, minimize
 from ell12.operators.krylov import conjugate_gradients
 from ell12.penalties import L12
-from ell12.protocols import Array, DifferencePenalty, missing, session_of, with_alpha
+from ell12.protocols import Array, DifferencePenalty, missing, with_alpha
 
-# With noise the strength falls by this factor from one solution to the next, each begun at the last.
-FALL = 4.0
-# Without noise it falls to this fraction of the largest: what it shrinks is then far below what is asked of x.
+# Without noise the strength falls to this fraction of the largest, far below what is asked of x. A residual of it
+# relative to b, and an entry of x relative to the largest, count as none. Rates of exact recovery are then those
+# of linear programs (benchmarks/results/recovery.md).
 LOWEST = 1e-6
-# Where the columns of the support cannot make b then, it falls on to these, and more columns enter: seen where
-# there are too few measurements to recover a signal, whose l1-2 solution has nearly as many entries as there are.
-LOWER = (1e-8, 1e-10, 1e-12)
-# Where columns are not at hand, convex solutions at these fractions come first; l1-2 begins at the last of them.
-CONVEX = (1e-1, 1e-2, 1e-3, 1e-4)
-# The strength at which the residual meets the noise is found in at most this number of steps, to this accuracy.
-SEARCHES, MEETS = 20, 1e-3
-# A residual of this fraction of ||b|| counts as none.
-EXACT = 1e-6
-# After the correction on the support, entries below this fraction of the largest are taken for zeros.
-NOTHING = 1e-7
-# Fractions of the largest singular value below which the columns of the support count as dependent, one by one.
-CUTS = (1e-4, 1e-7, 1e-10, 1e-13)
-# A ratio of norms counts as lower where it falls by more than this fraction.
-RATIO_FALLS = 1e-6
-# The correction on the support takes at most this number of products, where columns are not at hand.
-CORRECTION_STEPS = 1000
+# With noise the residual meets it to this accuracy, as the docstring says.
+MEETS = 1e-3
 
 
 @dataclass(frozen=True)
@@ -141,17 +126,17 @@ def recover_sparse(
     check_scalars(infinite=True, tol=tol)
     check_counts(least=1, optional=False, max_iter=max_iter)
     check_flags(return_result=return_result)
-    loss = session_of(SquaredLoss(A, b))
+    loss = SquaredLoss(A, b).for_run()
     if len(loss.b.shape) != 1:
         raise ValueError(f"b must be a vector, got shape {tuple(loss.b.shape)}: recover its columns one by one")
-    if penalty.alpha is not None:
-        raise ValueError(
-            f"recover_sparse finds the strength itself: give {type(penalty).__name__}() without alpha"
-        )
     lacking = missing(penalty, DifferencePenalty)
     if lacking:
         raise TypeError(
             f"recover_sparse needs a penalty with a convex part; {penalty!r} lacks {', '.join(lacking)}"
+        )
+    if penalty.alpha is not None:
+        raise ValueError(
+            f"recover_sparse finds the strength itself: give {type(penalty).__name__}() without alpha"
         )
     options = {"tol": tol, "max_iter": max_iter, "run": run}
     found = _Search(loss, with_alpha(penalty, 1.0), float(noise), options).recovery()
@@ -177,7 +162,7 @@ def recover_sparse_ratio(
     A, b, noise, tol, max_iter
         As in `recover_sparse`.
     max_steps : int, default 10
-        The most weights after the first; it ends where the ratio no longer decreases.
+        The most weights after the first; it ends where the ratio no longer decreases by more than tol.
 
     Returns
     -------
@@ -200,7 +185,7 @@ def recover_sparse_ratio(
     for _ in range(max_steps if norm(x) > 0 else 0):
         ratio = l1_and_l2(x)[0] / norm(x)
         found = recover_sparse(A, b, noise, penalty=L12(l2_weight=ratio), return_result=True, **options)
-        if not found.met or l1_and_l2(found.x)[0] >= (1 - RATIO_FALLS) * ratio * norm(found.x):
+        if not found.met or l1_and_l2(found.x)[0] >= (1 - tol) * ratio * norm(found.x):
             break
         x = found.x
     return x
@@ -220,17 +205,8 @@ class _Search:
     def recovery(self) -> Recovery:
         """The vector that meets the noise, or what comes close to it."""
         if self.size > self.noise and self.top > 0:
-            if self.noise > 0:
-                self._meet_noise()
-            else:
-                self._follow_down()
-                self._correct()
-                for fraction in LOWER if self.at_hand else ():
-                    if self._residual() > EXACT * self.size:
-                        self.x = self.loss.start()  # far from stationary, so that the way is followed exactly
-                        self._solve(fraction)
-                        self._correct()
-        residual, bound = self._residual(), self.noise * (1 + MEETS) if self.noise > 0 else EXACT * self.size
+            self._meet_noise() if self.noise > 0 else self._follow_down()
+        residual, bound = self._residual(), self.noise * (1 + MEETS) if self.noise > 0 else LOWEST * self.size
         met, count = residual <= bound, int(np.count_nonzero(as_numpy(self.x)))
         asked = f"the noise of {self.noise:.3g}" if self.noise > 0 else f"{bound:.3g}, a millionth of ||b||"
         words = "at most" if met else "above"
@@ -246,76 +222,78 @@ class _Search:
         """Go on to the solution at this fraction of the largest strength."""
         self.alpha = fraction * self.top
         penalty = with_alpha(self.penalty, self.alpha)
-        penalty = penalty.convex if convex else penalty
-        result = minimize(self.loss, penalty, self.x, **self.options)
-        self.x, self.result = result.x, result
+        self.result = minimize(self.loss, penalty.convex if convex else penalty, self.x, **self.options)
+        self.x = self.result.x
 
     def _follow_down(self) -> None:
-        """To the lowest strength; where columns are at hand the default solver finds the way by itself."""
+        """To the lowest strength; where columns are at hand the default solver finds the way by itself.
+
+        Where the columns of the support cannot make b then, as there are too few measurements to recover a signal,
+        the strength falls on, and more columns enter: x then has nearly as many entries as b.
+        """
         if not self.at_hand:
-            for fraction in CONVEX:
+            for fraction in 10.0 ** -np.arange(1, 5):
                 self._solve(fraction, convex=True)
-            self._solve(CONVEX[-1])
-        self._solve(LOWEST)
+            self._solve(fraction)
+        fraction = LOWEST
+        self._solve(fraction)
+        self._correct()
+        while self.at_hand and self._residual() > LOWEST * self.size and fraction > np.finfo(float).eps ** 0.75:
+            self.x, fraction = self.loss.start(), 0.01 * fraction  # far from stationary: it is followed exactly
+            self._solve(fraction)
+            self._correct()
 
     def _meet_noise(self) -> None:
-        """Let the strength fall until the residual is below the noise, then halve the bracket, in logarithms."""
+        """Let the strength fall by tens until the residual is below the noise, then halve the bracket."""
         low = high = 1.0
         while self._residual() > self.noise and low > LOWEST:
-            high, low = low, low / FALL
+            high, low = low, 0.1 * low
             self._solve(low, convex=high == 1)
             self._solve(low)
-        if self._residual() > self.noise:
-            return
-        best = self.x, self.alpha, self.result
-        for _ in range(SEARCHES):
+        best, residual = (self.x, self.alpha, self.result), self._residual()
+        while (1 - MEETS) * self.noise > residual and high > (1 + 0.01 * MEETS) * low:
             middle = math.sqrt(low * high)
             self._solve(middle)
-            residual = self._residual()
-            if residual > self.noise:
+            if self._residual() > self.noise:
                 high = middle
-                continue
-            low, best = middle, (self.x, self.alpha, self.result)
-            if residual >= (1 - MEETS) * self.noise:
-                break
+            else:
+                low, best, residual = middle, (self.x, self.alpha, self.result), self._residual()
         self.x, self.alpha, self.result = best
 
     def _correct(self) -> None:
         """Add to x what is missing of b, by the columns in its support; twice, the second time without zeros."""
         for _ in range(2):
             before, old = self._residual(), self.x
-            support = old != 0
             missing = self.loss.b - self.loss.point(old).prediction
-            moved = old + (self._by_columns if self.at_hand else self._by_products)(missing, support)
+            moved = old + (self._by_columns if self.at_hand else self._by_products)(missing, old != 0)
             size = abs(moved)
-            self.x = moved * (size > NOTHING * float(size.max()))
-            if self._residual() > max(before, EXACT * self.size) or not math.isfinite(self.penalty.value(self.x)):
+            self.x = moved * (size > LOWEST * float(size.max()))
+            if self._residual() > max(before, LOWEST * self.size) or not math.isfinite(self.penalty.value(self.x)):
                 self.x = old
                 return
         self.alpha = 0.0
 
     def _by_columns(self, missing: Any, support: Any) -> Any:
+        """By least squares: the shortest correction that does, as exact ones are long for dependent columns."""
         columns, found = np.flatnonzero(support), np.zeros_like(self.x)
         if columns.size:
             inside = self.loss.restrict(columns).point(np.eye(columns.size, dtype=found.dtype)).prediction
             of_kind = partial(np.asarray, dtype=found.dtype if found.dtype.char in "fdFD" else np.float64)
-            for smallest in CUTS:  # the shortest correction that does; exact ones are long for dependent columns
+            for power in (0.25, 0.5, 0.75):
+                smallest = np.finfo(float).eps ** power  # singular values below this count as none
                 found[columns] = np.linalg.lstsq(of_kind(inside), of_kind(missing), rcond=smallest)[0]
-                if norm(inside @ found[columns] - missing) <= 0.1 * EXACT * self.size:
+                if norm(inside @ found[columns] - missing) <= 0.1 * LOWEST * self.size:
                     break
         return found
 
     def _by_products(self, missing: Any, support: Any) -> Any:
-        zero = 0 * self.loss.b
+        """By conjugate gradients on the support."""
+        zero, steps = 0 * self.loss.b, self.options["max_iter"]
 
         def pulled(prediction: Any) -> Any:
-            """The adjoint's product, on the support alone."""
             return support * self.loss.gradient_of(prediction)
 
-        right = pulled(missing)
-        return conjugate_gradients(
-            lambda v: pulled(self.loss.point(support * v).prediction + zero),
-            right,
-            tol=1e-13,
-            max_iter=CORRECTION_STEPS,
-        )
+        def normal(v: Any) -> Any:
+            return pulled(self.loss.point(support * v).prediction + zero)
+
+        return conjugate_gradients(normal, pulled(missing), tol=1e-13, max_iter=steps)

@@ -24,6 +24,7 @@ IMAGE += 0.1 * random.standard_normal(IMAGE.shape)
 MASK = random.random(IMAGE.shape) < 0.8
 TABLE = np.outer(np.arange(1.0, 9.0), np.arange(1.0, 6.0)) + 0.1 * random.standard_normal((8, 5))
 TABLE[[0, 3, 5], [1, 2, 4]] = np.nan
+SUMS = np.tril(np.ones((96, 96)))
 LOSS, L12 = ell12.SquaredLoss(A, b), ell12.L12(0.5)
 X_Y = {"X": A, "y": b}
 LIST = Ratings.from_triples(*np.nonzero(np.ones((6, 5))), random.standard_normal(30))
@@ -51,7 +52,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "completion_path": {"X": TABLE, "alphas": 2},
     "confidence_intervals": X_Y | {"model": ell12.L12Regressor(0.1)},
     "deblur_tv": {"image": IMAGE, "psf": np.full((3, 3), 1 / 9), "alpha": 0.1},
-    "denoise_tv": {"image": IMAGE, "alpha": 0.1},
+    "denoise_tv": {"image": IMAGE, "alpha": 0.1, "penalty": ell12.TotalVariationL12(l2_weight=0.0)},
     "estimate_sigma": {"image": IMAGE},
     "information_criteria": X_Y | {"model": ell12.L12Regressor(), "alphas": 3},
     "inpaint_tv": {"image": IMAGE, "mask": MASK, "alpha": 0.1},
@@ -64,7 +65,11 @@ GIVEN: dict[str, dict[str, Any]] = {
     "prox_l12_spectral": {"Z": A, "t": 1.0},
     "reconstruct_mri": {"data": np.fft.fft2(IMAGE, norm="ortho"), "mask": MASK, "alpha": 0.1, "real": True},
     "recover_sparse": {"A": A[:3], "b": A[:3, 0]},
-    "restore_tv": {"y": A @ np.ones(4), "A": ell12.operators.Reshaped(A, (2, 2)), "alpha": 0.1},
+    "restore_tv": {
+        "y": A.ravel(),
+        "A": ell12.operators.Reshaped(SUMS, (8, 12)),
+        "alpha": 0.1,
+    },
     "soft_threshold": {"z": b, "t": 1.0},
     "solution_path": {"loss": LOSS, "penalty": ell12.MCP(), "alphas": 3},
     "stationarity": {"loss": LOSS, "penalty": L12, "x": np.zeros(4)},

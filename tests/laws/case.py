@@ -10,6 +10,7 @@ import numpy as np
 from hypothesis import Phase
 
 from ell12.backend import as_numpy
+from ell12.protocols import Solver
 
 Data = dict[str, Any]
 
@@ -86,13 +87,12 @@ def assert_close(found: Any, expected: Any, tol: float) -> None:
     assert error <= tol * size, f"differs by {error:.3g} where the largest number is {size:.3g}"
 
 
-class Interrupted:
+class Interrupted(Solver):
     """A solver during whose step of a given number Ctrl-C comes."""
 
     def __init__(self, solver: Any, step: int) -> None:
         self.solver, self.step = solver, step
-        if hasattr(solver, "needs"):
-            self.needs = solver.needs
+        self.needs = solver.needs
 
     def iterates(self, loss: Any, penalty: Any, start: Any) -> Any:
         for number, iterate in enumerate(self.solver.iterates(loss, penalty, start), 1):

@@ -14,16 +14,32 @@ def l12(x, gradient, alpha, l2_weight):
     return float(np.where(x != 0, np.abs(pull + alpha * np.sign(x)), np.maximum(np.abs(pull) - alpha, 0)).max())
 
 
-def slope_of(loss, A, b, x, delta=1.35):
-    """The gradient of a sum of squares (halved), of logistic losses or of Huber's, at x."""
-    prediction = A @ x
-    if loss == "squared":
-        slope = prediction - b
-    elif loss == "logistic":
-        slope = -b / (1 + np.exp(b * prediction))
-    else:
-        slope = np.clip(prediction - b, -delta, delta)
-    return A.T @ slope
+def gradient_of(loss, A, b, x, delta=1.35):
+    """The gradient at x of a sum over rows: half a square, a logistic or Huber's loss, or minus a likelihood."""
+    eta = A @ x.reshape(A.shape[1], -1)
+    if loss == "multinomial":
+        shares = np.exp(eta) / np.exp(eta).sum(axis=1, keepdims=True)
+        return (A.T @ (shares - np.eye(eta.shape[1])[b])).ravel()
+    eta = eta[:, 0]
+    if loss == "cox":  # by Breslow: at each event the mean of those at risk less the one that has it
+        risk, total = np.exp(eta), np.zeros(x.size)
+        for i in np.flatnonzero(b[:, 1]):
+            at_risk = b[:, 0] >= b[i, 0]
+            total += risk[at_risk] @ A[at_risk] / risk[at_risk].sum() - A[i]
+        return total
+    slopes = {
+        "squared": lambda: eta - b,
+        "logistic": lambda: -b / (1 + np.exp(b * eta)),
+        "huber": lambda: np.clip(eta - b, -delta, delta),
+        "poisson": lambda: np.exp(eta) - b,
+    }
+    return A.T @ slopes[loss]()
+
+
+def weighted_gradient(loss, data, x):
+    """The same for data whose whole weights stand for as many rows."""
+    rows = np.repeat(np.arange(data["A"].shape[0]), data["sample_weight"].astype(int))
+    return gradient_of(loss, data["A"][rows], data["b"][rows], np.asarray(x))
 
 
 def separable(slope_of_size):

@@ -12,11 +12,17 @@ from tests.laws.case import Answer, Case, Interrupted, Order, Unit, interrupting
 
 import ell12
 from ell12.backend import as_numpy
-from ell12.path.columnwise import ColumnsL12, ColumnwiseAPG
 from ell12.penalties import SCAD, TransformedL1
 
 ALPHA, L2_WEIGHT, TOL = 2.0, 0.5, 1e-9
 ROWS, COLUMNS = 30, 6
+
+
+SAMPLES = Order({"A": 0, "b": 0, "sample_weight": 0})
+BOTH = (SAMPLES, Order({"A": 1}, 0))  # columns permute the answer
+FIT: dict[str, Any] = {"weights": ("A", "b"), "sparse": ("A",), "arrays": ("A", "b", "sample_weight")}
+AS_X_Y = {"A": "X", "b": "y"}  # what errors call them
+ROUGH: dict[str, Any] = {"single": 1e-3, "loose": {"tol": 1e-4}}
 
 
 def linear(random: np.random.Generator) -> dict[str, Any]:
@@ -32,6 +38,29 @@ def signs(random: np.random.Generator) -> dict[str, Any]:
     return data | {"b": np.where(data["b"] + 2 * random.standard_normal(ROWS) > 0, 1.0, -1.0)}
 
 
+def _outcomes(kind: str) -> Any:
+    """Columns of moderate size with counts, classes, or times of which some are equal."""
+
+    def make(random: np.random.Generator) -> dict[str, Any]:
+        A = random.standard_normal((ROWS, COLUMNS)) / 2
+        signal = A @ np.array([1.5, -1.0, 1.0, 0.0, 0.0, 0.0])
+        times = np.ceil(9 * random.exponential(size=ROWS) * np.exp(-signal))
+        b = {
+            "poisson": random.poisson(np.exp(0.5 + signal)).astype(float),
+            "multinomial": np.argmax(
+                np.stack([signal, -signal, 0 * signal]) + random.gumbel(size=(3, ROWS)), axis=0
+            ),
+            "cox": np.column_stack([times, random.random(ROWS) < 0.7]),
+        }[kind]
+        return {"A": A, "b": b, "sample_weight": random.integers(0, 4, ROWS).astype(float)}
+
+    return make
+
+
+DATA: dict[str, Any] = {"squared": linear, "logistic": signs, "huber": linear}
+DATA |= {kind: _outcomes(kind) for kind in ("poisson", "multinomial", "cox")}
+
+
 def in_units(penalty: Any, of_x: float, of_value: float) -> Any:
     """The penalty whose value at ``of_x * x`` is ``of_value`` times that of the given one at x."""
     slope, alpha = of_value / of_x, getattr(penalty, "alpha", 0.0)
@@ -45,7 +74,7 @@ def in_units(penalty: Any, of_x: float, of_value: float) -> Any:
         changes |= OTHER_UNITS[kind](penalty, of_x, slope)
     if hasattr(penalty, "ridge"):
         changes["ridge"] = penalty.ridge / of_x
-    changes.pop("alpha") if kind in ("NoPenalty", "ColumnsL12") else None
+    changes.pop("alpha") if kind == "NoPenalty" else None
     return replace(penalty, **changes)
 
 
@@ -53,7 +82,6 @@ OTHER_UNITS: dict[str, Any] = {
     "CappedL1": lambda penalty, of_x, slope: {"theta": penalty.theta * of_x},
     "Lp": lambda penalty, of_x, slope: {"alpha": penalty.alpha * slope * of_x ** (1 - penalty.p)},
     "MCP": lambda penalty, of_x, slope: {"gamma": penalty.gamma * of_x / slope},
-    "ColumnsL12": lambda penalty, of_x, slope: {"alphas": np.asarray(penalty.alphas) * slope, "units": None},
     "TotalVariationL12": lambda penalty, of_x, slope: {"smoothing": penalty.smoothing * of_x},
 }
 
@@ -100,7 +128,6 @@ PENALTIES = {
     "L1": ell12.L1(0.8),
     "GroupL12": ell12.GroupL12(GROUPS, 0.8, L2_WEIGHT),
     "RowsL12": ell12.RowsL12(0.8, L2_WEIGHT),
-    "ColumnsL12": ColumnsL12([0.8, 0.5, 0.3], L2_WEIGHT, ridge=0.4),
     "SpectralL12": ell12.SpectralL12(0.8, L2_WEIGHT),
     "LogSum": ell12.penalties.LogSum(0.8, 1.5),
     "CappedL1": ell12.penalties.CappedL1(0.8, 1.5),
@@ -112,7 +139,7 @@ PENALTIES = {
     "TruncatedNuclear": ell12.penalties.TruncatedNuclear(0.8, 1),
     "NoPenalty": ell12.penalties.NoPenalty(),
 }
-MATRICES = ("RowsL12", "ColumnsL12", "SpectralL12", "SpectralLogSum", "TruncatedNuclear")
+MATRICES = ("RowsL12", "SpectralL12", "SpectralLogSum", "TruncatedNuclear")
 
 
 def _penalty(name: str) -> Case:
@@ -137,6 +164,16 @@ def _penalty(name: str) -> Case:
 # Losses and solvers
 
 
+LOSSES: dict[str, Any] = {
+    "squared": ell12.SquaredLoss,
+    "logistic": ell12.LogisticLoss,
+    "huber": ell12.HuberLoss,
+    "poisson": ell12.PoissonLoss,
+    "multinomial": ell12.losses.MultinomialLoss,
+    "cox": lambda A, b, **options: ell12.losses.CoxLoss(A, b[:, 0], b[:, 1], ties="breslow", **options),
+}
+
+
 def _minimize(
     name: str,
     loss: str = "squared",
@@ -144,14 +181,12 @@ def _minimize(
     solver: Any = None,
     *,
     streamed: bool = False,
-    sparse: bool = True,
-    weights: bool = True,
     matrix: Any = lambda A: A,
     **changes: Any,
 ) -> Case:
     """The minimum of a loss and a penalty by a solver; ``shared`` is the loss of an earlier call."""
     penalty = ell12.L12(ALPHA, L2_WEIGHT) if penalty is None else penalty
-    kind = {"squared": ell12.SquaredLoss, "logistic": ell12.LogisticLoss, "huber": ell12.HuberLoss}[loss]
+    kind = LOSSES[loss]
 
     def make_loss(A: Any, b: Any, sample_weight: Any, **options: Any) -> Any:
         if not streamed:
@@ -170,59 +205,48 @@ def _minimize(
         tol: float = TOL,
         **options: Any,
     ) -> Answer:
-        if sample_weight is None:
-            sample_weight = np.ones(A.shape[0])
-        problem = make_loss(A, b, sample_weight, **options) if shared is None else shared
-        chosen = solver() if callable(solver) else solver
-        stop = interrupting(interrupt_at)
-        result = ell12.minimize(
-            problem, penalty, solver=chosen, tol=tol, max_iter=5000, run=ell12.Run(callback=stop)
-        )
-        return Answer(result.x, result.n_iter, result.converged, result)
+        weight = np.ones(A.shape[0]) if sample_weight is None else sample_weight
+        problem = make_loss(A, b, weight, **options) if shared is None else shared
+        return _run(problem, penalty, tol, interrupt_at, solver() if callable(solver) else solver)
 
     def violation(data: dict[str, Any], answer: Answer) -> float:
-        A, b, x = data["A"], data["b"], np.asarray(answer.value)
-        root = np.sqrt(data["sample_weight"])
-        if loss == "squared":
-            gradient = certificates.slope_of(loss, root[:, None] * A, root * b, x)
-        else:
-            repeated = np.repeat(np.arange(ROWS), data["sample_weight"].astype(int))
-            gradient = certificates.slope_of(loss, A[repeated], b[repeated], x)
-        alpha, shrinkage = penalty.alpha, penalty.alpha * penalty.ridge * x
-        return certificates.l12(x, gradient + shrinkage, alpha, penalty.l2_weight) / (alpha * TOL)
+        x = np.asarray(answer.value)
+        gradient = certificates.weighted_gradient(loss, data, x) + penalty.alpha * penalty.ridge * x
+        return certificates.l12(x, gradient, penalty.alpha, penalty.l2_weight) / (penalty.alpha * TOL)
 
     def of_b(c: float) -> dict[str, Any]:
         return {"penalty": in_units(penalty, c, c * c)} | ({"delta": 1.35 * c} if loss == "huber" else {})
 
     units = [Unit(("A",), -1, lambda c: {"penalty": in_units(penalty, 1 / c, 1.0)})]
-    units += [Unit(("b",), 1, of_b)] if loss != "logistic" else []
-    named = {"A": r"A", "b": r"b"} | ({name: rf"block 0: {name}" for name in "Ab"} if streamed else {})
     settings = {
         "name": name,
-        "data": signs if loss == "logistic" else linear,
+        "data": DATA[loss],
         "solve": solve,
-        "units": tuple(units),
-        "orders": (Order({"A": 0, "b": 0, "sample_weight": 0}), Order({"A": 1}, 0)),
-        "weights": ("A", "b") if weights and not streamed else (),
-        "kinds": ("numpy",) if streamed else ("numpy", "tensor"),
-        "sparse": ("A",) if sparse and not streamed else (),
-        "arrays": ("A", "b", "sample_weight"),
-        "named": named,
+        "units": (*units, Unit(("b",), 1, of_b)) if loss in ("squared", "huber") else tuple(units),
+        "orders": BOTH,
+        "named": {name: rf"block 0: {name}" for name in "Ab"} if streamed else {},
         "violation": violation if hasattr(penalty, "l2_weight") else None,
         "interrupts": True,
         "single": 3e-4,
         "loose": {"tol": 1e-4},
-        "shared": None if streamed else make_loss,
+        "shared": make_loss,
     }
-    return Case(**(settings | changes))
+    in_one_piece = {"weights": (), "kinds": ("numpy",), "sparse": (), "shared": None}
+    return Case(**(settings | FIT | (in_one_piece if streamed else {}) | changes))
+
+
+def _run(loss: Any, penalty: Any, tol: float, interrupt_at: int | None, solver: Any = None) -> Answer:
+    """The answer of `minimize`."""
+    run = ell12.Run(callback=interrupting(interrupt_at))
+    result = ell12.minimize(loss, penalty, solver=solver, tol=tol, max_iter=5000, run=run)
+    return Answer(result.x, result.n_iter, result.converged, result)
 
 
 def _with_slope(phi: Any) -> Any:
     """The violation of a squared loss with a penalty that is a sum of phi(|x_i|), by its derivative."""
 
     def violation(data: dict[str, Any], answer: Answer) -> float:
-        root = np.sqrt(data["sample_weight"])
-        gradient = certificates.slope_of("squared", root[:, None] * data["A"], root * data["b"], answer.value)
+        gradient = certificates.weighted_gradient("squared", data, answer.value)
         return certificates.separable(phi)(answer.value, gradient) / (0.8 * TOL)
 
     return violation
@@ -230,9 +254,10 @@ def _with_slope(phi: Any) -> Any:
 
 def _of_groups(data: dict[str, Any], answer: Answer) -> float:
     """The violation of a squared loss with l1-2 of groups."""
-    root, x = np.sqrt(data["sample_weight"]), np.asarray(answer.value)
-    gradient = certificates.slope_of("squared", root[:, None] * data["A"], root * data["b"], x)
-    gradient = gradient - 0.8 * L2_WEIGHT * x / (np.linalg.norm(x) or 1.0)
+    x = np.asarray(answer.value)
+    gradient = certificates.weighted_gradient("squared", data, x) - 0.8 * L2_WEIGHT * x / (
+        np.linalg.norm(x) or 1.0
+    )
     left = []
     for g in range(3):
         own = g == PAIRS
@@ -243,12 +268,15 @@ def _of_groups(data: dict[str, Any], answer: Answer) -> float:
 
 PAIRS = np.array([0, 0, 1, 1, 2, 2])
 # Columns keep their order, which the groups name.
-OF_GROUPS = {"violation": _of_groups, "orders": (Order({"A": 0, "b": 0, "sample_weight": 0}),)}
+OF_GROUPS = {"violation": _of_groups, "orders": (SAMPLES,)}
 MINIMIZE = [
     _minimize("minimize"),
     _minimize("SquaredLoss"),
     _minimize("LogisticLoss", "logistic"),
     _minimize("HuberLoss", "huber"),
+    _minimize("PoissonLoss", "poisson"),
+    _minimize("MultinomialLoss", "multinomial", orders=(SAMPLES,), arrays=("A", "sample_weight")),
+    _minimize("CoxLoss", "cox", kinds=("numpy",), named={"b": "time|event"}),
     _minimize("RowsLoss", streamed=True),
     _minimize("Columns", matrix=ell12.Columns, kinds=("numpy",), named={"A": "source of columns", "b": "b"}),
     _minimize("Columns", "logistic", matrix=ell12.Columns, kinds=("numpy",), named={"A": "source of columns"}),
@@ -282,11 +310,7 @@ MINIMIZE = [
 
 def _quadratic() -> Case:
     def solve(G: Any, c: Any, alpha: float = ALPHA, interrupt_at: int | None = None, **_: Any) -> Answer:
-        stop = interrupting(interrupt_at)
-        result = ell12.minimize(
-            ell12.losses.QuadraticLoss(G, c), ell12.L12(alpha, L2_WEIGHT), tol=TOL, run=ell12.Run(callback=stop)
-        )
-        return Answer(result.x, result.n_iter, result.converged, result)
+        return _run(ell12.losses.QuadraticLoss(G, c), ell12.L12(alpha, L2_WEIGHT), TOL, interrupt_at)
 
     def data(random: np.random.Generator) -> dict[str, Any]:
         given = linear(random)
@@ -327,10 +351,8 @@ def _stationarity() -> Case:
             Unit(("A",), 0, lambda c: {"penalty": in_units(scaled, 1 / c, 1.0)}),
             Unit(("b",), 0, lambda c: {"penalty": in_units(scaled, c, c * c)}),
         ),
-        orders=(Order({"A": 0, "b": 0, "sample_weight": 0}), Order({"A": 1})),
-        weights=("A", "b"),
-        sparse=("A",),
-        arrays=("A", "b"),
+        orders=(SAMPLES, Order({"A": 1})),
+        **FIT | {"arrays": ("A", "b")},
         single=0.0,
     )
 
@@ -372,63 +394,10 @@ def _certificate() -> Case:
         data=linear,
         solve=solve,
         units=(Unit(("A",), -1), Unit(("b",), 1)),
-        orders=(Order({"A": 0, "b": 0, "sample_weight": 0}), Order({"A": 1}, 0)),
-        weights=("A", "b"),
-        sparse=("A",),
-        arrays=("A", "b"),
+        orders=BOTH,
+        **FIT | {"arrays": ("A", "b")},
         refused=(),
     )
-
-
-def _columnwise() -> Case:
-    """Three problems side by side, one for each column of b."""
-
-    def data(random: np.random.Generator) -> dict[str, Any]:
-        given = linear(random)
-        return given | {"b": given["b"][:, None] + random.standard_normal((ROWS, 3))}
-
-    penalty = ColumnsL12([1.0, 2.0, 3.0], L2_WEIGHT)
-
-    def solve(
-        A: Any,
-        b: Any,
-        sample_weight: Any = None,
-        penalty: Any = penalty,
-        interrupt_at: Any = None,
-        tol: float = TOL,
-    ) -> Answer:
-        loss = ell12.SquaredLoss(A, b, sample_weight=sample_weight)
-        stop = interrupting(interrupt_at)
-        result = ell12.minimize(loss, penalty, solver=ColumnwiseAPG(), tol=tol, run=ell12.Run(callback=stop))
-        return Answer(result.x, result.n_iter, result.converged, result)
-
-    def violation(data: dict[str, Any], answer: Answer) -> float:
-        root = np.sqrt(data["sample_weight"])
-        A, B = root[:, None] * data["A"], root[:, None] * data["b"]
-        gradient = A.T @ (A @ answer.value - B)
-        columns = zip(answer.value.T, gradient.T, (1.0, 2.0, 3.0), strict=True)
-        return max(certificates.l12(x, g, a, L2_WEIGHT) / (a * TOL) for x, g, a in columns)
-
-    return Case(
-        name="ColumnwiseAPG",
-        data=data,
-        solve=solve,
-        units=(
-            Unit(("A",), -1, lambda c: {"penalty": in_units(penalty, 1 / c, 1.0)}),
-            Unit(("b",), 1, lambda c: {"penalty": in_units(penalty, c, c * c)}),
-        ),
-        orders=(Order({"A": 0, "b": 0, "sample_weight": 0}), Order({"A": 1}, 0)),
-        weights=("A", "b"),
-        sparse=("A",),
-        arrays=("A", "b"),
-        violation=violation,
-        interrupts=True,
-        single=3e-4,
-        loose={"tol": 1e-4},
-    )
-
-
-# Paths and estimators
 
 
 def _solution_path() -> Case:
@@ -446,12 +415,9 @@ def _solution_path() -> Case:
         name="solution_path",
         data=linear,
         solve=solve,
-        orders=(Order({"A": 0, "b": 0, "sample_weight": 0}), Order({"A": 1}, 0)),
-        weights=("A", "b"),
-        sparse=("A",),
-        arrays=("A", "b", "sample_weight"),
-        single=1e-3,
-        loose={"tol": 1e-4},
+        orders=BOTH,
+        **FIT,
+        **ROUGH,
     )
 
 
@@ -476,25 +442,24 @@ def _path() -> Case:
         data=linear,
         solve=solve,
         units=(Unit(("A",), -1), Unit(("b",), 1)),
-        orders=(Order({"A": 0, "b": 0, "sample_weight": 0}), Order({"A": 1}, 0)),
-        weights=("A", "b"),
-        sparse=("A",),
-        arrays=("A", "b", "sample_weight"),
-        named={"A": "X", "b": "y"},
+        orders=BOTH,
+        **FIT,
+        named=AS_X_Y,
         violation=violation,
-        single=1e-3,
-        loose={"tol": 1e-4},
+        **ROUGH,
     )
 
 
 def _estimator(name: str, **settings: Any) -> Case:
     """Coefficients and intercepts of a fit; folds travel with the rows."""
-    classifies, chooses = "Classifier" in name, name.endswith("CV")
-    grid = {"alphas": 3, "eps": 0.1} if chooses else {"alpha": 0.05 if classifies else 0.1}
+    chooses = name.endswith("CV")
+    loss = "logistic" if "Classifier" in name else "cox" if "Cox" in name else "squared"
+    grid = {"alphas": 3, "eps": 0.1} if chooses else {"alpha": 0.1 if loss == "squared" else 0.05}
+    settings |= {"ties": "breslow"} if loss == "cox" else {}
 
     def data(random: np.random.Generator) -> dict[str, Any]:
-        given = signs(random) if classifies else linear(random)
-        given["b"] = given["b"].astype(int) if classifies else given["b"] + 3
+        given = DATA[loss](random)
+        given["b"] = {"logistic": given["b"].astype(int), "squared": given["b"] + 3}.get(loss, given["b"])
         return given | {"fold": np.arange(ROWS) % 2}
 
     def solve(
@@ -506,41 +471,40 @@ def _estimator(name: str, **settings: Any) -> Case:
         if interrupt_at is not None:
             given["solver"] = Interrupted(ell12.NonmonotoneAPG(), interrupt_at)
         model = getattr(ell12, name)(**given).fit(A, b, sample_weight=sample_weight)
-        value = np.append(np.ravel(model.coef_), np.ravel(model.intercept_))
+        parts = [model.coef_] if loss == "cox" else [model.coef_, model.intercept_]
+        value = np.concatenate([np.ravel(part) for part in parts])
         return Answer(value, int(np.max(model.n_iter_)), None, model)
 
     def violation(data: dict[str, Any], answer: Answer) -> float:
         """Of the coefficients, and of the intercept, which is not penalised."""
-        A, b, w = data["A"], data["b"].astype(float), data["sample_weight"]
-        repeated = np.repeat(np.arange(ROWS), w.astype(int))
-        A, b = np.column_stack([A, np.ones(ROWS)])[repeated], b[repeated]
         alpha = answer.result.alpha_ if chooses else grid["alpha"]
-        kind = "logistic" if classifies else "squared"
-        gradient = certificates.slope_of(kind, A, b, answer.value) / w.sum()
+        columns = data["A"] if loss == "cox" else np.column_stack([data["A"], np.ones(ROWS)])
+        given = data | {"A": columns, "b": data["b"].astype(float)}
+        gradient = certificates.weighted_gradient(loss, given, answer.value) / data["sample_weight"].sum()
         l2_weight = answer.result.penalty_.l2_weight if chooses else L2_WEIGHT
-        coef = certificates.l12(answer.value[:-1], gradient[:-1], alpha, l2_weight)
-        return max(coef, abs(gradient[-1])) / (alpha * TOL)
+        coef = certificates.l12(answer.value[:COLUMNS], gradient[:COLUMNS], alpha, l2_weight)
+        return max(coef, *np.abs(gradient[COLUMNS:]), 0.0) / (alpha * TOL)
 
     def with_alpha(c: float) -> dict[str, Any]:
         return {} if chooses else {"alpha": c * grid["alpha"]}
 
-    rows = {"A": 0, "b": 0, "sample_weight": 0, "fold": 0}
+    samples = Order({"A": 0, "b": 0, "sample_weight": 0, "fold": 0})
+    unit = {"squared": (Unit(("b",), 1, with_alpha),), "cox": (Unit(("A",), -1, with_alpha),), "logistic": ()}
     return Case(
         name=name,
         data=data,
         solve=solve,
-        units=() if classifies else (Unit(("b",), 1, with_alpha),),
-        orders=(Order(rows),),
+        units=unit[loss],
+        orders=(samples, Order({"A": 1}, 0)) if loss == "cox" else (samples,),
         weights=("A", "b", "fold"),
-        kinds=("numpy", "tensor"),
+        kinds=("numpy",) if loss == "cox" else ("numpy", "tensor"),
         sparse=("A",),
-        frames=("A",),
-        arrays=("A", "sample_weight") if classifies else ("A", "b", "sample_weight"),
-        named={"A": "X", "b": "y"},
+        frames=("A", "b") if loss == "cox" else ("A",),
+        arrays=("A", "sample_weight") if loss == "logistic" else FIT["arrays"],
+        named=AS_X_Y,
         violation=violation,
         interrupts=not chooses,
-        single=1e-3,
-        loose={"tol": 1e-4},
+        **ROUGH,
     )
 
 
@@ -576,11 +540,11 @@ def _intervals(**settings: Any) -> Case:
             Unit(("b",), 1, lambda c: {"alpha": 0.1 * c}),
             Unit(("A",), -1, lambda c: {"alpha": 0.1 * c}),
         ),
-        orders=(Order({"A": 0, "b": 0, "sample_weight": 0}), Order({"A": 1}, 0)),
+        orders=BOTH,
         sparse=("A",),
         frames=("A",),
         arrays=("A", "b", "sample_weight"),
-        named={"A": "X", "b": "y"},
+        named=AS_X_Y,
         single=0,  # intervals are found in double precision
     )
 
@@ -594,11 +558,12 @@ LINEAR_CASES = [
     *MINIMIZE,
     _quadratic(),
     _stationarity(),
-    _columnwise(),
     _path(),
     _solution_path(),
     *_WITH,
     *map(_coefficients, _WITH),
+    _estimator("L12CoxRegressor"),
+    _estimator("L12CoxRegressorCV"),
     _intervals(inverse="exact"),
     _intervals(inverse="nodewise"),
     _estimator("L12RegressorCV", penalty=[ell12.L1(), ell12.L12(l2_weight=L2_WEIGHT)]),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from tests.laws.case import Answer, Case, Order, Unit
-from tests.laws.linear_cases import L2_WEIGHT, TOL, linear
+from tests.laws.linear_cases import AS_X_Y, BOTH, FIT, L2_WEIGHT, ROUGH, SAMPLES, TOL, linear
 
 import ell12
 from ell12.backend import as_numpy
@@ -25,13 +25,11 @@ def _criteria() -> Case:
         data=linear,
         solve=solve,
         units=(Unit(("A",), -1), Unit(("b",), 1)),
-        orders=(Order({"A": 0, "b": 0, "sample_weight": 0}), Order({"A": 1}, 0)),
-        sparse=("A",),
+        orders=BOTH,
         frames=("A",),
-        arrays=("A", "b", "sample_weight"),
-        named={"A": "X", "b": "y"},
-        single=1e-3,
-        loose={"tol": 1e-4},
+        named=AS_X_Y,
+        **FIT | {"weights": ()},
+        **ROUGH,
     )
 
 
@@ -57,7 +55,7 @@ def _stability() -> Case:
         sparse=("A",),
         frames=("A", "b"),
         arrays=("A", "b", "sample_weight"),
-        named={"A": "X", "b": "y"},
+        named=AS_X_Y,
         single=0.0,
     )
 
@@ -75,14 +73,11 @@ def _summary() -> Case:
         data=linear,
         solve=solve,
         units=(Unit(("A",), 0, lambda c: {"alpha": 0.1 * c}), Unit(("b",), 1, lambda c: {"alpha": 0.1 * c})),
-        orders=(Order({"A": 0, "b": 0, "sample_weight": 0}), Order({"A": 1})),
-        weights=("A", "b"),
-        sparse=("A",),
+        orders=(SAMPLES, Order({"A": 1})),
         frames=("A",),
-        arrays=("A", "b", "sample_weight"),
-        named={"A": "X", "b": "y"},
-        single=1e-3,
-        loose={"tol": 1e-4},
+        named=AS_X_Y,
+        **FIT,
+        **ROUGH,
     )
 
 

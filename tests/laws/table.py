@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from tests.laws.case import Case
-from tests.laws.family_cases import FAMILY_CASES
 from tests.laws.image_cases import IMAGE_CASES
 from tests.laws.linear_cases import LINEAR_CASES
 from tests.laws.matrix_cases import MATRIX_CASES
 from tests.laws.selection_cases import SELECTION_CASES
 
-CASES: list[Case] = [*LINEAR_CASES, *FAMILY_CASES, *MATRIX_CASES, *IMAGE_CASES, *SELECTION_CASES]
+CASES: list[Case] = [*LINEAR_CASES, *MATRIX_CASES, *IMAGE_CASES, *SELECTION_CASES]
 
 # Names that compute nothing from a user's numbers.
 WITHOUT_LAWS = {

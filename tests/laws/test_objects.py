@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, clone
 from tests.laws.calls import CALLS
 
 CLASSES = sorted(name for name, call in CALLS.items() if isinstance(call.function, type))
-WIDEST = 120
+WIDEST = 200
 
 
 def state(thing):

@@ -116,13 +116,15 @@ def test_a_scoring_that_is_none_is_an_error_before_anything_is_solved():
 
 
 def test_one_standard_error_is_that_of_the_best_mean():
-    model = L12RegressorCV(penalty=PENALTIES, cv=4, selection="1se", alphas=20).fit(X, Y)
+    model = L12RegressorCV(penalty=PENALTIES, cv=4, selection="1se", alphas=60).fit(X, Y)
     means = model.mse_path_.mean(axis=2)
     which, best = np.unravel_index(means.argmin(), means.shape)
     assert model.standard_error_ == pytest.approx(np.std(model.mse_path_[which, best], ddof=1) / 2)
     assert model.penalty_.l2_weight == WEIGHTS[which]
-    good = model.alphas_[which][means[which] <= means[which, best] + model.standard_error_]
-    assert model.alpha_ == good.max() > model.alphas_[which, best]
+    within = [means[which] <= means[which, best] + k * model.standard_error_ for k in (0, 0.5, 1, 2)]
+    none, half, one, two = (model.alphas_[which][good].max() for good in within)
+    assert none < half < one < two
+    assert model.alpha_ == one
     split = L12RegressorCV(cv=[(np.arange(40), np.arange(40, 60))], alphas=3).fit(X, Y)
     assert np.isnan(split.standard_error_)
 

@@ -115,7 +115,7 @@ def test_counts_are_fitted_by_any_solver_that_backtracks():
 def test_a_loss_with_kinks_is_refused_by_solvers_of_smooth_ones():
     loss = ell12.losses.AbsoluteLoss(np.eye(2), np.ones(2))
     assert offers(loss, SplitLoss)
-    assert missing(loss, Loss) == ["divergence", "lipschitz"]
+    assert {"divergence", "lipschitz"} <= set(missing(loss, Loss))
     for solver in (None, ell12.FISTA(), ell12.restoration.SmoothedGradient()):
         with pytest.raises(TypeError, match=r"AbsoluteLoss lacks .*divergence"):
             ell12.minimize(loss, ell12.L12(1.0), solver=solver)

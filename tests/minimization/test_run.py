@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ell12 import L12, NonmonotoneAPG, Run, SquaredLoss, Status, minimize
+from ell12.protocols import Solver
 
 LOSS = SquaredLoss(np.random.default_rng(0).standard_normal((20, 40)), np.ones(20))
 
@@ -34,7 +35,7 @@ def test_a_verbose_run_prints_and_a_quiet_one_does_not(capsys):
 
 
 def test_another_solver_that_takes_over_is_named():
-    class Chain:
+    class Chain(Solver):
         def iterates(self, loss, penalty, start):
             from dataclasses import replace
 
@@ -45,21 +46,6 @@ def test_another_solver_that_takes_over_is_named():
 
     result = minimize(LOSS, L12(0.1), solver=Chain(), tol=0, max_iter=5)
     assert result.solver == "Chain, Second from 3 on"
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        ({"max_seconds": -0.5}, ValueError, "max_seconds must be a number >= 0"),
-        ({"max_seconds": "long"}, ValueError, "max_seconds"),
-        ({"callback": 3}, TypeError, "callback must be a function"),
-        ({"checkpoint": 3}, TypeError, "checkpoint must be a path"),
-        ({"verbose": "yes"}, ValueError, "verbose must be True or False"),
-    ],
-)
-def test_wrong_options_are_named(options, error, words):
-    with pytest.raises(error, match=words):
-        Run(**options)
 
 
 def test_a_run_is_a_run():

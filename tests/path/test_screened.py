@@ -325,7 +325,7 @@ def test_strengths_at_which_zero_stays_need_no_solver(monkeypatch, intercept):
 
 def test_a_path_of_one_strength_or_of_one_iteration_or_to_alpha_0_is_left_to_minimize():
     A, b = design("tall")
-    loss, alphas = squared_loss(A, b).session(), alpha_grid(1.0, 20)
+    loss, alphas = squared_loss(A, b).for_run(), alpha_grid(1.0, 20)
     assert screened.screened_path(loss, L12(), alphas, None, 100) is not None
     assert screened.screened_path(loss, L12(), alphas[:1], None, 100) is None
     assert screened.screened_path(loss, L12(), alphas, None, 1) is None
@@ -347,7 +347,7 @@ def test_where_too_many_columns_are_in_use_no_gram_matrix_is_made_of_them(monkey
     A, b = design("wide")
     loss, penalty, start = squared_loss(A, b), L12(1.0, 0.0), np.ones(60)
     alphas = alpha_grid(alpha_max(loss, penalty), 20, 0.3)
-    path = screened.screened_path(loss.session(), penalty, alphas, start, 100)
+    path = screened.screened_path(loss.for_run(), penalty, alphas, start, 100)
     assert path.next_block(alphas, np.full(20, 1e-4)) == []
     np.testing.assert_array_equal(path.x, start)
     results = path_results(loss, penalty, alphas, start)

@@ -332,7 +332,7 @@ def kernel(z, t, l2_weight):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("width", [1, 2, 3, 8, 16])
+@pytest.mark.parametrize("width", [1, 2, 3, 8, 17, 1000])
 @pytest.mark.parametrize(
     ("t", "l2_weight"), [(0.0, 1.0), (0.7, 1.0), (0.7, 0.0), (0.7, 1.7), (2.5, 0.8), (9.0, 0.5)]
 )
@@ -342,7 +342,7 @@ def test_the_compiled_loop_equals_the_kernel(compiled, dtype, width, t, l2_weigh
     z[2::7, 0] = t
     x = compiled.prox_rows(z, t, l2_weight)
     assert x.dtype == dtype
-    np.testing.assert_array_max_ulp(x, kernel(z, t, l2_weight), maxulp=6)
+    np.testing.assert_array_max_ulp(x, kernel(z, t, l2_weight), maxulp=8)
 
 
 @pytest.mark.parametrize("width", [2, 3])

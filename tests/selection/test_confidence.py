@@ -13,9 +13,11 @@ from ell12.selection import nodewise as inverses
 from ell12.selection.local_model import LocalColumns
 
 
-def problem(rows=60, columns=90, seed=0):
+def problem(rows=60, columns=90, seed=0, toeplitz=0.0):
     random = np.random.default_rng(seed)
     X = random.standard_normal((rows, columns)) + 0.7 * random.standard_normal((rows, 1))
+    for j in range(1, columns):
+        X[:, j] += toeplitz * X[:, j - 1]
     X *= random.uniform(0.5, 3, columns)
     return X, 2 * X[:, 1] - X[:, 4] + 5 + random.standard_normal(rows)
 
@@ -197,8 +199,9 @@ def debiased_by_hand(X, y, c, mean, weight, j):
     return c[j] + z @ (y - mean) / product, np.sqrt(weight @ z**2) / abs(product)
 
 
-def test_nodewise_intervals_are_the_debiased_formula():
-    X, y = problem()
+@pytest.mark.parametrize("toeplitz", [0.0, 0.7])  # where correlated, the standard error ends the search
+def test_nodewise_intervals_are_the_debiased_formula(toeplitz):
+    X, y = problem(toeplitz=toeplitz)
     model = L12Regressor(0.3).fit(X, y)
     found = confidence_intervals(X, y, model, features=[1, 7, -3])
     np.testing.assert_array_equal(found.features, [1, 7, 87])

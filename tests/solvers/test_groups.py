@@ -48,7 +48,7 @@ def test_its_end_is_stationary_by_a_certificate_of_its_own(l2_weight, kind):
     result = minimize(loss, penalty, tol=1e-6, max_iter=1000)
     assert result.converged
     name, observed = ("squared", b) if kind == 0 else ("logistic", np.where(b > 0, 1, -1))
-    gradient = certificates.slope_of(name, A, observed, result.x) / 80
+    gradient = certificates.gradient_of(name, A, observed, result.x) / 80
     x, alpha = result.x, penalty.alpha
     for g in range(20):
         own = g == GROUPS
@@ -82,8 +82,8 @@ def test_a_run_that_nmapg_ends_soon_is_nmapgs_to_the_last_bit():
 def test_a_group_that_is_not_penalised_and_an_intercept_turn_freely():
     penalty = WithIntercept(GroupL12([0, 0, 1], 1.0, weights=[0.0, 1.0]))
     x, new = np.array([1.0, 1.0, 1.0, 1.0]), np.array([-1.0, -1.0, -1.0, -1.0])
-    assert penalty.turned(x, new).tolist() == [False, False, True, False]
-    assert not penalty.turned(x, x).any()
+    assert penalty.sign_changes(x, new).tolist() == [False, False, True, False]
+    assert not penalty.sign_changes(x, x).any()
 
 
 def test_too_many_columns_in_use_are_left_to_nmapg(monkeypatch):
@@ -96,7 +96,7 @@ def test_too_many_columns_in_use_are_left_to_nmapg(monkeypatch):
 def test_it_is_the_default_for_groups_alone():
     assert isinstance(DEFAULTS[1], GroupNewton)
     A, b = coherent(0)
-    with pytest.raises(TypeError, match=r"GroupNewton needs a penalty .* lacks turned"):
+    with pytest.raises(TypeError, match=r"GroupNewton needs a penalty .* lacks sign_changes"):
         minimize(SquaredLoss(A, b), L12(0.1), solver=GroupNewton())
 
 

@@ -63,8 +63,8 @@ class Counting:
     def __getattr__(self, name):
         return getattr(self.loss, name)
 
-    def session(self):
-        self.loss = self.loss.session()
+    def for_run(self):
+        self.loss = self.loss.for_run()
         return self
 
     def gradient(self, point):

@@ -24,7 +24,7 @@ from array_api_compat import (
     is_torch_namespace,
 )
 
-from ell12.protocols import Array
+Array = Any  # any array of the array API standard: NumPy, PyTorch, CuPy, JAX
 
 _NAMESPACES: dict[type, Any] = {np.ndarray: array_api_compat.numpy}  # those found before, by the arrays' type
 # PyTorch's and cuBLAS's inner products count their entries in 32 bits.
@@ -353,12 +353,6 @@ def take(x: Array, which: np.ndarray, axis: int) -> Array:
 def join(arrays: list[Array], axis: int) -> Array:
     """The arrays one behind the other along an axis."""
     return namespace(*arrays).concat(arrays, axis=axis)
-
-
-def squares_of_columns(x: Array) -> Array:
-    """The sum of squares of each column."""
-    xp = namespace(x)
-    return xp.sum(xp.abs(x) ** 2, axis=0)
 
 
 def without_span(x: Array, basis: list[Array]) -> Array:

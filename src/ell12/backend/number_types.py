@@ -13,8 +13,18 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from ell12.backend import compiled_code as cuda
-from ell12.backend.arrays import as_numpy, device, inner, is_numpy, is_torch, max_abs, namespace, norm, safe_square
-from ell12.protocols import Array
+from ell12.backend.arrays import (
+    Array,
+    as_numpy,
+    device,
+    inner,
+    is_numpy,
+    is_torch,
+    max_abs,
+    namespace,
+    norm,
+    safe_square,
+)
 
 # Rounding moves a sum by some units of its last digit. Sums and inner products of 1e2 to 1e5 random numbers were
 # off by at most 2.5 units in single and in double precision, sums of 1e7 too. Inner products of 1e6 were off by 9.

@@ -3,36 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 
-from ell12.certificate.loops import box_descent, compiled, smallest_reach
 from ell12.certificate.standard_form import EPS, StandardForm, Vector
-
-
-def local_minimum(form: StandardForm, x: Vector) -> Vector:
-    """A point with at most the objective of x: convex problems in which the norm is replaced by its tangent."""
-    last, free = np.inf, np.full(x.size, np.inf)
-    for _ in range(200):
-        value, norm = form.value(x), float(np.linalg.norm(x))
-        if last - value <= 1e-13 * abs(value):
-            break
-        last, x, tangent = value, x.copy(), form.W * x / max(norm, 1e-300)
-        slopes = (-form.t - tangent, form.t - tangent)
-        compiled(box_descent)(form.G, form.pull(x), x, form.floor, free, *slopes, 50, 1e-20 * form.bb)
-    return x
-
-
-def random_minima(form: StandardForm, random: np.random.Generator, starts: int) -> Iterator[Vector]:
-    """Local minima reached from least-squares fits in a few columns."""
-    for _ in range(starts):
-        x = np.zeros(form.t.size)
-        support = random.choice(x.size, min(x.size, int(random.integers(1, 12))), replace=False)
-        x[support] = np.linalg.lstsq(form.G[np.ix_(support, support)], form.q[support], rcond=None)[0]
-        yield local_minimum(form, np.maximum(x, form.floor))
 
 
 @dataclass
@@ -58,12 +36,10 @@ class Box:
 
     def halves(self) -> tuple[Box, Box]:
         """Two boxes, split at zero if the relaxation is near it, else between its minimiser and the middle."""
-        i, lower, upper, x = self.branch, self.lower[self.branch], self.upper[self.branch], self.x[self.branch]
-        middle = 0.5 * x + 0.25 * (lower + upper)
-        if lower < 0 < upper:
-            middle = 0.0 if abs(x) < 0.1 * (upper - lower) else 0.5 * x + 0.25 * (upper if x > 0 else lower)
-        first, second = self.upper.copy(), self.lower.copy()
-        first[i] = second[i] = middle
+        i, first, second = self.branch, self.upper.copy(), self.lower.copy()
+        ends = [end for end in (second[i], first[i]) if not self.inner[i] or end * self.x[i] >= 0]
+        near = self.inner[i] and abs(self.x[i]) < 0.1 * (first[i] - second[i])
+        first[i] = second[i] = 0.0 if near else 0.5 * self.x[i] + 0.25 * sum(ends)
         return replace(self, upper=first), replace(self, lower=second)
 
 
@@ -92,54 +68,73 @@ class Relaxation:
         """The envelopes at x."""
         return np.where(x > 0, self.above, self.below) * x + self.offset
 
+    def errors(self, form: StandardForm, x: Vector, s: float) -> Vector:
+        """By how much each envelope is too low at x."""
+        return form.t * np.abs(x) - 0.5 * form.W / s * x**2 - self.at(x)
 
-def relax(
-    form: StandardForm, whole: Box, goal: float, reach: float, rounds: int, *, inverse: bool = True
-) -> Box | None:
+
+def relax(form: StandardForm, whole: Box, goal: float, reach: float) -> Box | None:
     """Bound the objective over a box and cut off points that do not lie below the goal; None if no point is left.
 
     For every s > 0, ``-||x|| >= -||x||^2/(2 s) - s/2``; for every y with c = q - G y,
     ``bb/2 - q'x + x'Gx/2 >= bb/2 - y'Gy/2 - c'x``. What remains is a sum over entries, smallest at corners of the
     box: a bound for any s and y. Those of the convex relaxation make it nearly the best.
     """
-    used, s, last = whole.used, whole.s, -np.inf
-    form, box = form.restricted(used), replace(whole, lower=whole.lower[used], upper=whole.upper[used])
-    box.x, error = whole.x[used], np.zeros(used.size)
-    for number in range(rounds):
+    form, box = _in_use(form, whole)
+    s, last = whole.s, -np.inf
+    while True:
         largest = float(np.linalg.norm(np.maximum(-box.lower, box.upper)))
         s = float(np.clip(s, max(1e-12 * largest, 1e-300), max(largest, 1e-300)))
-        relaxation = _solved(form, box, s, goal, reach)
+        relaxation, width = _solved(form, box, s, goal, reach), box.upper - box.lower
         if relaxation.bound >= goal:
             return None
-        budget, width = goal - relaxation.bound, box.upper - box.lower
         if relaxation.bound > box.bound:
             box.bound, box.s = relaxation.bound, s
-        errors = form.t * np.abs(box.x) - 0.5 * form.W / s * box.x**2 - relaxation.at(box.x)
-        if not _cut(form, box, relaxation, budget, reach if inverse else None):
+        errors, budget = relaxation.errors(form, box.x, s), goal - relaxation.bound
+        if not _cut(form, box, relaxation, budget, reach):
             return None
         change = np.max(1 - (box.upper - box.lower)[width > 0] / width[width > 0], initial=0.0)
-        error = 0.5 * error + errors
-        square = box.x @ box.x + 2 * s / form.W * errors.sum()  # of the best s for this minimiser
-        norm = np.sqrt(max(square, 1e-6 * s**2))
-        if change < 0.1 and relaxation.bound - last < 0.05 * budget and (abs(norm / s - 1) < 0.05 or number >= 6):
+        if change < 0.1 and relaxation.bound - last < 0.05 * budget:
             break
-        s, last = float(norm**0.7 * s**0.3), max(last, relaxation.bound)
-    error = np.where(box.upper > box.lower, error, 0.0)
-    if np.max(error, initial=0.0) < 1e-3 * (goal - box.bound):  # the error lies in s: the widest side is split
-        error = box.upper - box.lower
+        square = box.x @ box.x + 2 * s / form.W * errors.sum()  # of the best s for this minimiser
+        s, last = float(max(square, 1e-6 * s**2) ** 0.35 * s**0.3), max(last, relaxation.bound)
+    errors = np.where(box.upper > box.lower, errors, 0.0)
+    if np.max(errors, initial=0.0) < 1e-3 * (goal - box.bound):  # the error lies in s: the widest side is split
+        errors = box.upper - box.lower
     lower, upper, x = np.zeros((3, whole.x.size))
-    lower[used], upper[used], x[used] = box.lower, box.upper, box.x
-    return Box(lower, upper, x, box.s, box.bound, int(used[np.argmax(error)]) if np.any(error > 0) else -1)
+    lower[whole.used], upper[whole.used], x[whole.used] = box.lower, box.upper, box.x
+    return Box(lower, upper, x, box.s, box.bound, int(whole.used[np.argmax(errors)]) if errors.any() else -1)
 
 
-def _solved(form: StandardForm, box: Box, s: float, goal: float, reach: float) -> Relaxation:
-    """The relaxation with this s, to the accuracy that the distance to the goal asks for; moves the box's x."""
+def probe(form: StandardForm, whole: Box, goal: float, reach: float, is_late: Callable[[], Any]) -> None:
+    """Halve those sides of a box in whose outer half no point lies below the goal."""
+    form, box = _in_use(form, whole)
+    for k, (outer, inner) in product(range(whole.used.size), (("lower", "upper"), ("upper", "lower"))):
+        end, other = getattr(box, outer), getattr(box, inner).copy()
+        if end[k] * other[k] <= 0 and end[k] != 0 and not is_late():
+            other[k] = 0.5 * end[k]
+            half = replace(box, **{inner: other})
+            if _solved(form, half, box.s, goal, reach, accuracy=1.0).bound >= goal:
+                end[k] *= 0.5
+    used = whole.used
+    whole.lower[used], whole.upper[used] = box.lower, box.upper
+
+
+def _in_use(form: StandardForm, box: Box) -> tuple[StandardForm, Box]:
+    """The objective and the box in the entries that may differ from zero."""
+    used = box.used
+    return form.restricted(used), replace(box, lower=box.lower[used], upper=box.upper[used], x=box.x[used])
+
+
+def _solved(
+    form: StandardForm, box: Box, s: float, goal: float, reach: float, accuracy: float = 0.02
+) -> Relaxation:
+    """The relaxation with this s, to a share of the distance to the goal; moves the box's x."""
     relaxation = Relaxation.of(form.t, form.W / s, box)
-    constant, slopes = 0.5 * form.bb - 0.5 * form.W * s, (relaxation.below, relaxation.above)
-    x = np.clip(box.x, box.lower, box.upper)
-    for _ in range(30):
-        left = goal - max(relaxation.bound, 0.0)
-        compiled(box_descent)(form.G, form.pull(x), x, box.lower, box.upper, *slopes, 30, 1e-8 * abs(left))
+    x, constant = np.clip(box.x, box.lower, box.upper), 0.5 * form.bb - 0.5 * form.W * s
+    for _ in range(200):
+        target = 1e-8 * abs(goal - max(relaxation.bound, 0.0))
+        form.descend(x, box.lower, box.upper, relaxation.below, relaxation.above, 5, target)
         c = form.pull(x)
         minima = np.minimum(*(relaxation.at(end) - c * end for end in (box.lower, box.upper)))
         minima = np.where(box.inner, np.minimum(minima, relaxation.offset), minima)
@@ -149,66 +144,54 @@ def _solved(form: StandardForm, box: Box, s: float, goal: float, reach: float) -
         if bound > relaxation.bound:
             relaxation, box.x = replace(relaxation, c=c, minima=minima, bound=bound), x.copy()
         primal = constant + half - float(x @ form.q) + float(relaxation.at(x).sum())
-        if relaxation.bound >= goal or primal - bound <= 0.02 * (goal - bound):
+        if relaxation.bound >= goal or primal - bound <= accuracy * (goal - bound):
             break
     return relaxation
 
 
-def _cut(form: StandardForm, box: Box, relaxation: Relaxation, budget: float, reach: float | None) -> bool:
+def _cut(form: StandardForm, box: Box, relaxation: Relaxation, budget: float, reach: float) -> bool:
     """Cut from the box what the budget excludes; whether something is left.
 
     Of a point below the goal the reduced costs ``e_i(x_i)`` and ``||A (x - y)||^2 / 2`` sum to at most the budget.
     """
-    corners = np.stack([box.lower, box.upper, np.where(box.inner, 0.0, box.lower)])
     most = budget + relaxation.minima - relaxation.offset
     most += 1e-12 * (budget + np.abs(relaxation.minima) + np.abs(relaxation.offset))
     left, right = relaxation.below - relaxation.c, relaxation.above - relaxation.c
-    rising, falling = np.where(box.upper <= 0, left, right), np.where(box.lower >= 0, right, left)
-    upper = np.where(rising > 0, most / np.where(rising > 0, rising, 1.0), np.inf)
-    lower = np.where(falling < 0, most / np.where(falling < 0, falling, 1.0), -np.inf)
-    if not _shrink(box, lower, upper):
-        return False
+    lower = np.where(left < 0, most / np.where(left < 0, left, 1.0), -np.inf)
+    upper = np.where(right > 0, most / np.where(right > 0, right, 1.0), np.inf)
     chosen = np.flatnonzero((box.x != 0) & (box.upper > box.lower))
-    if reach is None or chosen.size == 0:
-        return True
-    return _shrink(box, *_ends_by_inverse(form, box.x, chosen, relaxation, budget, corners, reach))
-
-
-def _shrink(box: Box, lower: Vector, upper: Vector) -> bool:
-    """Move the box's ends inward to these, with a margin for rounding; whether something is left."""
-    lower = np.maximum(box.lower, np.where(lower > -np.inf, lower - 1e-9 * np.abs(lower), lower))
+    if chosen.size:
+        ends = _ends_by_inverse(form, box, chosen, relaxation, budget, reach)
+        lower[chosen], upper[chosen] = np.maximum(lower[chosen], ends[0]), np.minimum(upper[chosen], ends[1])
+    lower = np.maximum(box.lower, np.where(lower > -np.inf, lower - 1e-9 * np.abs(lower), lower))  # for rounding
     upper = np.minimum(box.upper, np.where(upper < np.inf, upper + 1e-9 * np.abs(upper), upper))
-    if np.any(lower > upper + 1e-9 * (np.abs(lower) + np.abs(upper))):
-        return False
     box.lower, box.upper = np.minimum(lower, upper), np.maximum(lower, upper)  # rounding may have exchanged them
-    return True
+    return not np.any(lower > upper + 1e-9 * (np.abs(lower) + np.abs(upper)))
 
 
 def _ends_by_inverse(
-    form: StandardForm,
-    x: Vector,
-    chosen: Vector,
-    relaxation: Relaxation,
-    budget: float,
-    corners: Vector,
-    total: float,
-) -> tuple[Vector, Vector]:
-    """Bounds of single entries from the rows z of the pseudo-inverse of the columns in use.
+    form: StandardForm, box: Box, chosen: Vector, relaxation: Relaxation, budget: float, total: float
+) -> list[Vector]:
+    """Bounds of the chosen entries from the rows z of the pseudo-inverse of their columns.
 
     With ``v = A'z``, for every a > 0:
     ``v_i x_i <= v'y + sum_(j != i) max(-v_j x_j - a e_j) + a budget + ||z||^2/(2 a)``.
     """
-    block = form.G[np.ix_(chosen, chosen)]
+    block, rows = form.G[np.ix_(chosen, chosen)], np.arange(chosen.size)
     weights = np.linalg.solve(block + 1e-8 * np.diag(np.diag(block)), np.eye(chosen.size))
-    V = weights.T @ form.G[chosen]
-    squares = np.maximum(np.sum(weights * (block @ weights), axis=0), 1e-300)
-    costs = np.maximum(relaxation.at(corners) - relaxation.c * corners - relaxation.minima, 0)
-    own, centres = V[np.arange(chosen.size), chosen], V @ x
-    margin = EPS * form.terms * (form.lengths[chosen] @ np.abs(weights)) * (total + form.lengths @ np.abs(x))
-    usable, ends = own > 0.5, (np.full(x.size, -np.inf), np.full(x.size, np.inf))
-    for sign, end in zip((-1, 1), ends, strict=True):
-        reach = compiled(smallest_reach)(-sign * V, chosen, corners, costs, budget, squares)
-        end[chosen[usable]] = (centres + sign * (reach + margin))[usable] / own[usable]
+    V, squares = weights.T @ form.G[chosen], np.maximum(np.sum(weights * (block @ weights), axis=0), 1e-300)
+    corners = [box.lower, box.upper, np.where(box.inner, 0.0, box.lower)]
+    costs = [np.maximum(relaxation.at(x) - relaxation.c * x - relaxation.minima, 0) for x in corners]
+    margin = EPS * form.terms * (form.lengths[chosen] @ np.abs(weights)) * (total + form.lengths @ np.abs(box.x))
+    own, ends = np.maximum(V[rows, chosen], 1e-300), []
+    for sign in (-1.0, 1.0):
+        least = np.full(chosen.size, np.inf)
+        for a in np.sqrt(squares / (2 * budget)) * 2.0 ** np.arange(-1, 6)[:, None]:
+            gains = [-sign * V * x - a[:, None] * cost for x, cost in zip(corners, costs, strict=True)]
+            largest = np.max(gains, axis=0)
+            largest[rows, chosen] = 0.0
+            least = np.minimum(least, largest.sum(axis=1) + a * budget + squares / (2 * a))
+        ends.append(np.where(own > 0.5, (V @ box.x + sign * (least + margin)) / own, sign * np.inf))
     return ends
 
 
@@ -231,7 +214,7 @@ def dual_value(form: StandardForm, x: Vector, t: Vector, i: int = -1, end: float
 
 
 def convex_bound(form: StandardForm, x: Vector) -> float:
-    """A lower bound that touches the objective at x if the norm of x is large beside the least eigenvalue of G.
+    """A lower bound that touches the objective at x if ||x|| is large compared with the least eigenvalue of G.
 
     With r = ||x|| no norm exceeds ``h(.) = max(., (.^2/r + r)/2)``. The objective with h in place of the norm is
     convex, strongly if the least eigenvalue is above W / r; at x it has the same value and gradient.
@@ -260,7 +243,7 @@ def first_box(form: StandardForm, goal: float, is_late: Callable[[], Any]) -> tu
     if t.size == 0 or t.min() <= 0:
         return math.inf, math.inf
     lasso, free = np.zeros(t.size), np.full(t.size, np.inf)
-    compiled(box_descent)(form.G, form.q.copy(), lasso, form.floor, free, -t, t, 200, 1e-10 * form.bb)
+    form.descend(lasso, form.floor, free, -t, t, 200, 1e-10 * form.bb)
     first = p = max(1.3 * float(np.abs(lasso).max()), 1e-6 * math.sqrt(form.bb) / float(form.lengths.max()))
     for i in np.argsort(-np.abs(lasso)):
         for sign in (1.0, -1.0) if form.floor[i] < 0 else (1.0,):
@@ -280,7 +263,7 @@ def _is_excluded(form: StandardForm, lasso: Vector, t: Vector, i: int, end: floa
     below[i] = above[i] = math.copysign(1.0, end) * slopes[i]
     x = np.clip(lasso, lower, upper)
     for _ in range(400):
-        compiled(box_descent)(form.G, form.pull(x), x, lower, upper, below, above, 4, 1e-10 * abs(goal))
+        form.descend(x, lower, upper, below, above, 4, 1e-10 * abs(goal))
         dual = dual_value(form, x, slopes, i, end)
         primal = 0.5 * (form.bb - x @ (form.q + form.pull(x))) + float(slopes @ np.abs(x))
         if dual > goal or primal < goal or primal - dual < 0.05 * (goal - dual):

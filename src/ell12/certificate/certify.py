@@ -5,21 +5,20 @@ from __future__ import annotations
 import heapq
 import math
 import time
-from dataclasses import dataclass, field, replace
-from itertools import product, takewhile
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ell12.backend import as_numpy, like
-from ell12.certificate.bounds import Box, convex_bound, dual_value, first_box, local_minimum, random_minima, relax
+from ell12.certificate.bounds import Box, convex_bound, dual_value, first_box, probe, relax
 from ell12.certificate.standard_form import standard_form
-from ell12.checks import check_numbers, generator
-from ell12.minimization import minimize
+from ell12.checks import check_counts, check_numbers, generator
+from ell12.minimization import Run, Status, minimize
+from ell12.minimization.rounding_stop import as_unknown
+from ell12.solvers import Restarts
 
-STARTS = 30  # random starts before the proof; benchmarks/certificates.py
-ROUNDS_AT_ROOT, ROUNDS, ROUNDS_OF_PROBES = 60, 15, 2  # relaxations of a box at the most
-FEW_NODES, SWEEPS = 250, 6  # after so many nodes sides are probed, so often at the most
+STARTS = 30  # random ones before the proof, a tenth of its time at 64 x 256 (benchmarks/results/certificates.md)
 TOUCHES = "a convex lower bound touches"
 
 
@@ -91,9 +90,10 @@ def certify(
     >>> from ell12 import L12, SquaredLoss, certify
     >>> certificate = certify(SquaredLoss(np.eye(3), [3.0, 1.0, -2.0]), L12(alpha=0.5))
     >>> certificate.proved, round(certificate.objective, 4), certificate.x.round(2)
-    (True, 0.9029, array([ 2.92,  0.58, -1.75]))
+    (True, 1.021, array([ 2.92,  0.58, -1.75]))
     """
-    check_numbers(gap=gap, max_seconds=max_seconds)
+    check_numbers(single=True, gap=gap, max_seconds=max_seconds)
+    check_counts(max_nodes=max_nodes)
     run = _Proof(loss, penalty, gap, max_seconds)
     try:
         reason = run.prove(x, generator(random_state), math.inf if max_nodes is None else max_nodes)
@@ -110,7 +110,7 @@ class _Proof:
         self.started, self.max_seconds = time.monotonic(), max_seconds
         self.form, self.embed, self.extract = standard_form(loss, penalty)
         self.x, self.objective = np.zeros(self.form.t.size), 0.5 * self.form.bb
-        self.nodes, self.bound = 0, -math.inf
+        self.nodes, self.bound = 0, 0.0 if np.all(self.form.t >= self.form.W) else -math.inf
 
     @property
     def goal(self) -> float:
@@ -122,11 +122,21 @@ class _Proof:
         late = time.monotonic() - self.started > self.max_seconds
         return "max_seconds is over" if late else "max_nodes are used" if self.nodes >= most else ""
 
-    def offer(self, x: np.ndarray) -> None:
+    def offer(self, given: Any) -> None:
         """A point; the best is kept."""
+        x = self.extract(as_numpy(given).astype(float))
         value = self.form.value(x)
         if value < self.objective:
             self.x, self.objective = x, value
+
+    def improve(self, x: np.ndarray | None, solver: Any = None) -> None:
+        """Offer what a run of `minimize` from x finds; Ctrl-C in it ends the proof too."""
+        start = None if x is None else like(self.embed(x), self.loss.start())
+        run = Run(max_seconds=max(self.max_seconds - (time.monotonic() - self.started), 0.0))
+        result = minimize(self.loss, self.penalty, start, solver, tol=1e-8, run=run)
+        self.offer(result.x)
+        if result.status is Status.STOPPED:
+            raise KeyboardInterrupt
 
     def raise_bound(self, bound: float) -> bool:
         """A lower bound of the minimum; whether it proves the best point."""
@@ -140,19 +150,16 @@ class _Proof:
     def prove(self, x: Any, random: np.random.Generator, max_nodes: float) -> str:
         """Run to the end; why it ended."""
         form = self.form
-        given = minimize(self.loss, self.penalty, tol=1e-8).x if x is None else x
-        self.offer(self.extract(as_numpy(given).astype(float)))
-        self.offer(local_minimum(form, self.x))
-        if np.all(form.t >= form.W):
-            self.raise_bound(0.0)
+        if x is not None:
+            self.offer(as_unknown(self.loss, x, "x"))
+        self.improve(None if x is None else self.x)
         if form.W == 0:
             done = self.raise_bound(dual_value(form, self.x, form.t))
             return "convex" if done else "convex, but not solved to the gap"
         every = np.arange(self.x.size)
         if self.touches(every):
             return TOUCHES
-        for point in takewhile(lambda _: not self.limit(), random_minima(form, random, STARTS)):
-            self.offer(point)
+        self.improve(self.x, Restarts(STARTS, random))
         if self.touches(every):
             return TOUCHES
         most, total = first_box(form, self.goal, self.limit)
@@ -161,40 +168,28 @@ class _Proof:
         return self.search(most, float(form.lengths.max() * total), max_nodes)
 
     def search(self, most: float, total: float, max_nodes: float) -> str:
-        """The root, a few nodes, and where these do not do a root of shorter sides."""
+        """The root, its sides probed, and where that does not do branch and bound."""
         norm = max(float(np.linalg.norm(self.x)), 1e-3 * most)
         box = Box(np.maximum(self.form.floor, -most), np.full(self.x.size, most), self.x, norm)
-        self.nodes, root = 1, relax(self.form, box, self.goal, total, ROUNDS_AT_ROOT)
-        for limit in (min(FEW_NODES, max_nodes), max_nodes):
-            if root is None:
-                self.raise_bound(self.goal)
-                return "no box is left"
-            if self.touches(np.union1d(root.used, np.flatnonzero(self.x))):
-                return TOUCHES
-            reason = self.split(root, total, limit)
-            if reason != "max_nodes are used" or limit == max_nodes:
-                return reason
-            root = self.probed(root, total)
-        return reason
+        self.nodes, root = 1, relax(self.form, box, self.goal, total)
+        root = root and self.probed(root, total)
+        if root is None:
+            self.raise_bound(self.goal)
+            return "no box is left"
+        if self.touches(np.union1d(root.used, np.flatnonzero(self.x))):
+            return TOUCHES
+        return self.split(root, total, max_nodes)
 
     def probed(self, box: Box, total: float) -> Box | None:
-        """The box without the outer halves of its sides in which no point lies below the goal."""
-        for _ in range(SWEEPS):
-            size = np.sum(box.upper - box.lower)
-            for i, side in product(range(box.x.size), ("lower", "upper")):
-                end, other = getattr(box, side), "upper" if side == "lower" else "lower"
-                if self.limit() or end[i] == 0 or end[i] * getattr(box, other)[i] > 0:
-                    continue
-                inner = getattr(box, other).copy()
-                inner[i] = 0.5 * end[i]
-                half = replace(box, **{other: inner})
-                if relax(self.form, half, self.goal, total, ROUNDS_OF_PROBES, inverse=False) is None:
-                    end[i] *= 0.5
-            smaller = relax(self.form, box, self.goal, total, ROUNDS_AT_ROOT)
-            if smaller is None or np.sum(smaller.upper - smaller.lower) > 0.9 * size or self.limit():
-                return smaller
-            box = smaller
-        return box
+        """The box with its sides halved while that makes it smaller; None if no point is left."""
+        smaller: Box | None = box
+        while smaller is not None and not self.limit():
+            box, size = smaller, np.sum(smaller.upper - smaller.lower)
+            probe(self.form, box, self.goal, total, self.limit)
+            smaller = relax(self.form, box, self.goal, total)
+            if smaller is not None and np.sum(smaller.upper - smaller.lower) > 0.9 * size:
+                break
+        return smaller
 
     def split(self, root: Box, total: float, max_nodes: float) -> str:
         """Branch and bound, the box with the lowest bound first; why it ended."""
@@ -205,10 +200,10 @@ class _Proof:
             if box.bound >= self.goal:
                 continue
             if self.nodes % 20 == 1:
-                self.offer(local_minimum(self.form, box.x))
+                self.improve(box.x)
             for half in box.halves():
                 self.nodes += 1
-                child = relax(self.form, half, self.goal, total, ROUNDS)
+                child = relax(self.form, half, self.goal, total)
                 if child is not None:
                     heapq.heappush(boxes, (child.bound, self.nodes, child))
         self.raise_bound(min(boxes[0][0] if boxes else math.inf, self.goal))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from ell12.backend import as_numpy
+from ell12.backend.compiled_code import can_compile, compiled_loop
 from ell12.losses.pointwise import SquaredLoss
 from ell12.operators.linear_operator import to_dense
 from ell12.penalties.l12 import L12
@@ -30,7 +32,7 @@ class StandardForm:
     floor: Vector
     lengths: Vector  # norms of the columns, before anything was subtracted from them
     observed: float  # norm of the observations, before anything was subtracted
-    terms: int  # the longest sum adds at most so many numbers
+    terms: int  # the largest number of terms of a sum
 
     def restricted(self, entries: Vector) -> StandardForm:
         """The same objective in some entries, the others being zero."""
@@ -49,9 +51,42 @@ class StandardForm:
         smooth = 0.5 * (self.bb - x @ (self.q + self.pull(x)))
         return float(smooth + self.t @ np.abs(x) - self.W * np.linalg.norm(x))
 
+    def descend(self, x: Vector, *box_and_slopes_and_limits: Any) -> None:
+        """`box_descent` from x, in place."""
+        _compiled_descent()(self.G, self.pull(x), x, *box_and_slopes_and_limits)
+
     def rounding(self, reach: float) -> float:
         """A bound on the rounding errors of sums over vectors whose predictions have at most this norm."""
         return EPS * self.terms * (self.observed + reach) ** 2
+
+
+@cache
+def _compiled_descent() -> Callable[..., Any]:
+    """`box_descent`, compiled where there is a compiler."""
+    options = {"error_model": "numpy", "nogil": True, "fastmath": {"reassoc", "nsz"}}
+    return compiled_loop(**options)(box_descent) if can_compile() else box_descent
+
+
+def box_descent(G, c, x, lower, upper, below, above, sweeps, target):  # type: ignore[no-untyped-def]
+    """Coordinate descent in place on ``x'Gx/2 - q'x + sum_i (below_i or above_i) x_i`` in a box; c = q - G x."""
+    for _ in range(sweeps):
+        largest = 0.0
+        for i in range(x.size):
+            h = G[i, i]
+            pull, new = h * x[i] + c[i], 0.0
+            if pull > above[i]:
+                new = (pull - above[i]) / h
+            elif pull < below[i]:
+                new = (pull - below[i]) / h
+            new = min(max(new, lower[i]), upper[i])
+            move = new - x[i]
+            if move != 0.0:
+                x[i] = new
+                for j in range(x.size):
+                    c[j] -= move * G[i, j]
+                largest = max(largest, move * move * h)
+        if largest <= target:
+            break
 
 
 Map = Callable[[Vector], Vector]
@@ -65,14 +100,15 @@ def standard_form(loss: Any, penalty: Any) -> tuple[StandardForm, Map, Map]:
     """
     if not isinstance(loss, SquaredLoss) or not isinstance(penalty, L12) or loss.b.ndim != 1:
         raise TypeError(
-            f"certify needs a SquaredLoss of one right-hand side and L12 or L1, got {loss!r}, {penalty!r}"
+            f"certify needs as loss a SquaredLoss of one right-hand side, and as penalty L12 or L1; "
+            f"got {loss!r}, {penalty!r}"
         )
     A, b = _rows(loss)
     below, t = (as_numpy(part) for part in penalty.slopes_at_zero(np.zeros(A.shape[1])))
     floor = np.where(np.isinf(below), 0.0, -np.inf)
     free, W, ridge = (t == 0) & (floor < 0), penalty.strength * penalty.l2_weight, penalty.strength * penalty.ridge
     used = np.flatnonzero(np.isfinite(t) & ~free)
-    merged = {i: (i, 1.0) for i in used}
+    merged = {int(i): (int(i), 1.0) for i in used}
     if ridge == 0 and np.all(t[used] >= W):
         merged = _without_copies(A, used, t, signed=bool(np.all(floor[used] < 0)))
     kept = np.array(sorted({owner for owner, _ in merged.values()}), int)

@@ -26,9 +26,10 @@ from ell12.completion.observed import Observed
 from ell12.completion.offsets import Centred, Offsets
 from ell12.minimization import Result, Run, Status, minimize
 from ell12.minimization.loop import check_limits
+from ell12.minimization.solver_choice import check_kind
 from ell12.path import alpha_grid, falling, grid_size
 from ell12.penalties import Spectral
-from ell12.protocols import Array, Solver, with_alpha
+from ell12.protocols import Array, Penalty, Solver, with_alpha
 
 
 @dataclass(frozen=True, repr=False)
@@ -157,15 +158,16 @@ def complete_matrix(
     >>> complete_matrix(X, alpha=0.1, center=None, scale=None).to_array().round(2)[2, 2]
     np.float64(12.0)
     """
-    run = Run() if run is None else run
-    check_limits(tol, max_iter, run)
+    run = check_limits(tol, max_iter, run)
     alpha = _checked_strength(alpha, penalty)
+    if solver is not None:
+        check_kind(solver, "solver", Solver, "BlockAPG()")
     observed = Observed.of(X)
     space = SearchSpace.suited_to(observed, penalty=penalty, center=center, scale=scale, max_rank=max_rank)
     choice = space.first
     if alpha is None:
         begin = time.monotonic()
-        search = HiddenEntrySearch(observed, solver, random_state, max_iter, begin + run.max_seconds)
+        search = HiddenEntrySearch(observed, solver, random_state, min(max_iter, 2**31), begin + run.max_seconds)
         if search.n_hidden:
             best = search.best(space)
             choice, alpha = best.choice, best.alpha * search.growth
@@ -198,6 +200,8 @@ def completed(
 
 def _checked_strength(alpha: Any, penalty: Any) -> float | str | None:
     """The strength that was given, next to the penalty or in it."""
+    if penalty is not None:
+        check_kind(penalty, "penalty", Penalty, "SpectralL12()")
     own = None if penalty is None else penalty.alpha
     if alpha is not None and own is not None:
         raise ValueError(f"alpha is given twice: {alpha} and {penalty!r}")
@@ -299,8 +303,8 @@ def completion_path(
     >>> path.ranks
     array([1, 1, 1])
     """
-    check_limits(tol, max_iter, Run())
-    if penalty is not None and penalty.alpha is not None:
+    check_limits(tol, max_iter, None)
+    if _checked_strength(None, penalty) is not None:
         raise ValueError(f"alpha is given twice: by the path and in {penalty!r}")
     observed, hidden = _divided(X, held_out, random_state)
     choice = SearchSpace.suited_to(observed, penalty=penalty, center=center, scale=scale, max_rank=max_rank).first

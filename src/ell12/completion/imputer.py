@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -15,7 +16,7 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
 from ell12.backend import as_numpy, beside, is_array, is_sparse, refuse_gradient, stored_entries
-from ell12.checks import naming
+from ell12.checks import check_flags, naming
 from ell12.completion.complete import complete_matrix
 from ell12.completion.observed import Observed, read_entries
 from ell12.completion.offsets import fit_offsets
@@ -172,6 +173,7 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
         y : None, optional
             Ignored.
         """
+        check_flags(keep_empty_features=self.keep_empty_features, add_indicator=self.add_indicator)
         self._table = Categories.of(X) if is_frame(X) else None
         observed = Observed.of(self._validated(X, reset=True))
         self.clip_ = Range.of(self.clip, observed, observed.is_table)
@@ -192,7 +194,12 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
         self._warn_of_empty_columns()
         return self
 
-    def transform(self, X: Any) -> Array:
+    if TYPE_CHECKING:  # scikit-learn's has no types
+
+        def fit_transform(self, X: Any, y: Any = None, **options: Any) -> NDArray[Any]:  # noqa: D102
+            ...
+
+    def transform(self, X: Any) -> NDArray[Any]:
         """X with what is missing filled in; each row is completed from its own known entries.
 
         Parameters
@@ -350,7 +357,7 @@ def keep_fit(estimator: Any, result: Any) -> None:
 
 
 def _is_dispatched(X: Any) -> bool:
-    """Whether X is an array of another library than NumPy, and scikit-learn is told to let such pass."""
+    """Whether X is an array of another library than NumPy, and scikit-learn lets such pass."""
     other = (is_array(X) and not isinstance(X, np.ndarray)) or (is_sparse(X) and not scipy.sparse.issparse(X))
     return other and bool(get_config()["array_api_dispatch"])
 

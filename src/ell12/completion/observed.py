@@ -311,7 +311,8 @@ def _index(indices: Any, values: Array, name: str) -> Array:
     if isinstance(indices, np.ma.MaskedArray):
         raise TypeError(f"{name} must not be a masked array: drop what is masked first")
     if is_numpy(values) or not is_array(indices) or is_numpy(indices):
-        indices = as_numpy(indices)
+        with naming(name):
+            indices = as_numpy(indices)
         indices = indices if is_numpy(values) else indices_like(indices, values)
     xp = namespace(indices)
     if len(indices.shape) != 1 or (indices.shape[0] and not xp.isdtype(indices.dtype, "integral")):

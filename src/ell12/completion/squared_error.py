@@ -157,11 +157,9 @@ class EntryLoss(Loss, Protocol):
 
     def residual(self, point: Point) -> Array:
         """The derivative by each known entry."""
-        ...
 
     def after_step(self, prediction: Array, length: float) -> Array:
         """The known entries after a gradient step of this length from these."""
-        ...
 
 
 class SweepLoss(Loss, Protocol):
@@ -171,10 +169,9 @@ class SweepLoss(Loss, Protocol):
 
     def make_sweep(self, penalty: Any, n_threads: int) -> Callable[[LowRank], LowRank]:
         """The map from a matrix to the one after a pass over the rows and one over the columns."""
-        ...
 
 
-class MatrixLoss:
+class MatrixLoss(Loss):
     """A loss whose unknown is a `LowRank` matrix; ``observed`` knows its shape and dtype."""
 
     observed: Any

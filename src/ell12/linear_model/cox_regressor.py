@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ell12.backend import refuse_masked
-from ell12.checks import check_entries, naming
+from ell12.checks import check_entries, check_word, naming
 from ell12.linear_model.families import Family, NoInformation
 from ell12.linear_model.fit_problem import Data, FitProblem, check_numpy, linear_functions
 from ell12.linear_model.sparse_model import SparseLinearModel, is_joint, keep_arguments
@@ -34,6 +34,9 @@ class Cox(Family):
 
     ties: str = "efron"
     centred: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_word(self.ties, "ties", "efron", "breslow")
 
     def loss(self, A: Any, y: Array, *, sample_weight: Any, offset: Any, scale: float) -> Any:  # noqa: ARG002
         """A `CoxLoss`."""

@@ -31,7 +31,7 @@ from ell12.losses.multinomial import Classwise
 from ell12.operators import input_shape, is_far
 from ell12.operators.centering import CenteredColumns, column_squares, column_sums
 from ell12.penalties import GroupL12, WithIntercept
-from ell12.protocols import Array, FarLoss, offers
+from ell12.protocols import Array, ColumnLoss, offers
 
 
 class Data(NamedTuple):
@@ -58,7 +58,7 @@ class CentredData:
     their mean squares), and coefficients are returned in the units of X.
 
     The intercept's column is not of ones but of the size of the others, so that a fit takes as many steps whatever
-    the units of X: beside columns of 1e-8, ones would make steps of a gradient method 1e16 times too short.
+    the units of X: next to columns of 1e-8, ones would make steps of a gradient method 1e16 times too short.
     """
 
     def __init__(
@@ -69,6 +69,7 @@ class CentredData:
         if self.total == 0:
             raise NoInformation("sample_weight sums to zero: no sample is left to fit")
         self.scale: Any = None
+        self.means: Any = 0.0
         if is_far(X):
             if standardize:
                 raise ValueError("standardize=True needs X in memory; scale the columns of the source")
@@ -199,7 +200,7 @@ class FitProblem:
     @property
     def is_far(self) -> bool:
         """Whether the columns are out of memory."""
-        return offers(self.loss, FarLoss) and self.loss.is_far
+        return offers(self.loss, ColumnLoss) and self.loss.out_of_memory
 
     def penalty(self, penalty: Any) -> Any:
         """The penalty of x, its intercepts left out."""

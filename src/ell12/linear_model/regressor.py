@@ -371,8 +371,8 @@ def dual_gap(loss: Any, x: Array, penalty: Any) -> float:
 
 def as_offset(offset: Any, y: Array) -> Array:
     """The offset as an array of the kind of y, one finite number for each row."""
-    offset = follow(offset, y)
-    offset = convert(namespace(y).asarray(offset), y.dtype, "offset")
+    with naming("offset"):
+        offset = convert(namespace(y).asarray(follow(offset, y)), y.dtype, "offset")
     if tuple(offset.shape) != (y.shape[0],):
         raise ValueError(f"offset must have shape ({y.shape[0]},), one number for each sample; got {offset.shape}")
     check_entries(offset, "offset")

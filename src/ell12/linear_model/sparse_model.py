@@ -130,6 +130,9 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
         check_in_memory(X, self)
         for name, values in {"X": X, "y": y, "sample_weight": sample_weight}.items():
             check_container(values, name)
+        with naming("y"):
+            if y is not None and not hasattr(y, "__array_function__") and np.ndim(y) == 0:
+                raise ValueError(f"y must have a value for each row of X, got {y!r}")
         X = as_columns(X)
         checks |= {"accept_sparse": ("csr", "csc"), "dtype": floating_dtypes(X), "ensure_all_finite": False}
         check_flags(fit_intercept=self.fit_intercept, standardize=self.standardize, warm_start=self.warm_start)

@@ -81,9 +81,9 @@ class CoxLoss(PredictionLoss[NDArray[Any]]):
 
     def _as_observations(self, b: Any) -> Array:
         refuse_masked(b, "event")
-        if np.shape(b) != output_shape(self.A):
-            raise ValueError(f"event must have shape {output_shape(self.A)} to fit A, got {np.shape(b)}")
         with naming("event"):
+            if np.shape(b) != output_shape(self.A):
+                raise ValueError(f"event must have shape {output_shape(self.A)} to fit A, got {np.shape(b)}")
             b = super()._as_observations(np.asarray(b, dtype=np.float64))
         if not is_numpy(b):
             raise TypeError(f"CoxLoss needs NumPy arrays or sparse matrices, got {type(b).__name__}")

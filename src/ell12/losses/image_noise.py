@@ -12,7 +12,7 @@ from ell12.backend import max_abs, namespace, rounding
 from ell12.backend.number_types import Given_co, Plain
 from ell12.losses.pointwise import SquaredLoss
 from ell12.losses.sum_over_rows import LinearLoss
-from ell12.protocols import Array, Point
+from ell12.protocols import Array, Point, SplitLoss
 
 
 class KullbackLeiblerLoss(LinearLoss[Given_co]):
@@ -82,7 +82,7 @@ class KullbackLeiblerLoss(LinearLoss[Given_co]):
         return namespace(prediction).where(prediction > least, prediction, least)
 
 
-class AbsoluteLoss(Generic[Given_co]):
+class AbsoluteLoss(SplitLoss, Generic[Given_co]):
     """The sum of absolute errors, for data with impulses or outliers.
 
     ``scale sum_i w_i |(A x)_i - b_i|``: data of which some are far off, such as pixels with impulses.

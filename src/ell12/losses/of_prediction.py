@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Generic, Self, overload
 
@@ -21,7 +21,6 @@ from ell12.backend import (
     is_numpy,
     like,
     namespace,
-    on_accelerator,
     precision,
     refuse_gradient,
     rise_above_tangent,
@@ -40,19 +39,15 @@ from ell12.operators import (
     select_columns,
     stored_entries,
 )
+from ell12.operators.column_sources import PIECE
 from ell12.operators.gram import ColumnStore, by_rows, shifted_solver
 from ell12.operators.krylov import largest_eigenvalue
 from ell12.operators.out_of_memory import as_columns
-from ell12.protocols import Array, Point
+from ell12.protocols import Array, ColumnLoss, Point
 
-# Up to FEWEST columns a dense Gram matrix is made, however few numbers a sparse A holds: it takes 4 MB, which is
-# little beside what else a process holds.
-FEWEST = 700
-# From SMALL entries of A on, a session keeps the columns that sparse vectors use. A product with fewer takes some
-# 20 microseconds, about as long as finding out which columns are used.
-SMALL = 2**16
-# From so many entries of A on, a product on a GPU takes longer (0.1 ms) than finding out whether x is zero.
-LONG_READ = 2**27
+# Up to this many columns a dense Gram matrix is made, however few numbers a sparse A holds, and however many rows
+# are read for it: it takes 8 MB, which is little beside what else a process holds.
+GRAM_COLUMNS = 1000
 
 
 class fact:
@@ -83,7 +78,7 @@ class Sessions:
     def __init__(self) -> None:
         self._facts = {}
 
-    def session(self) -> Self:
+    def for_run(self) -> Self:
         """The same loss with a memory of its own for one run or one path; a session is its own session."""
         if self._memory is not None:
             return self
@@ -104,7 +99,7 @@ class Sessions:
         return other
 
 
-class PredictionLoss(Sessions, ABC, Generic[Given_co]):
+class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
     """A smooth function of ``A x`` that owns A, its observations b and their weights.
 
     Subclasses define ``value``, ``slope``, ``hessian``, ``hessian_product`` and ``column_curvatures``, and
@@ -118,7 +113,6 @@ class PredictionLoss(Sessions, ABC, Generic[Given_co]):
 
     second_bound: ClassVar[float] = 1.0
     takes_complex: ClassVar[bool] = False
-    is_quadratic: ClassVar[bool] = False  # whether the Hessian is the same everywhere
 
     def __init__(self, A: Any, b: Given_co, *, sample_weight: Any = None, scale: float = 1.0) -> None:
         super().__init__()
@@ -182,30 +176,30 @@ class PredictionLoss(Sessions, ABC, Generic[Given_co]):
         A = select_columns(self.A, columns)
         # Of more columns no Gram matrix will be made, and rows would be a second copy of what may be most of A.
         other = self._derived(A=by_rows(A) if len(columns) <= self.most_columns else A)
-        return other if self._memory is None else other.session()
+        return other if self._memory is None else other.for_run()
 
     def with_scale(self, scale: float) -> Any:
         """The same loss with another factor."""
         return self._derived(scale=float(scale))
 
     @property
-    def has_columns(self) -> bool:
+    def has_columns(self) -> bool:  # type: ignore[override]
         """Whether some columns of A cost less than all, so that working sets pay."""
         return has_columns(self.A)
 
     @property
-    def is_far(self) -> bool:
+    def out_of_memory(self) -> bool:  # type: ignore[override]
         """Whether the columns of A are out of memory, as those of `ell12.Columns` are."""
         return is_far(self.A)
 
     @property
-    def most_columns(self) -> float:
+    def most_columns(self) -> float:  # type: ignore[override]
         """Of how many columns a dense Gram matrix has no more numbers than a sparse A, which has indices too.
 
         Beyond, steps are products with scattered numbers, which are slow: a logistic fit to text-like data
         (147,000 x 62,000, 1650 columns in use) took 2.6 s where the matrix might have a quarter, 1.1 s with this.
         """
-        return max(FEWEST, math.sqrt(stored_entries(self.A)))
+        return max(GRAM_COLUMNS, math.sqrt(stored_entries(self.A)))
 
     def point_within(self, x: Array, columns: Array) -> Point:
         """``x``, which is zero but for the given entries, with its prediction from these columns."""
@@ -304,9 +298,8 @@ class PredictionLoss(Sessions, ABC, Generic[Given_co]):
     def _predict(self, x: Array) -> Array:
         if is_numpy(x) and has_columns(self.A) and x.shape[:1] == input_shape(self.A) and not x.any():
             return np.zeros((*output_shape(self.A), *x.shape[1:]), dtype=np.result_type(dtype_of(self.A), x.dtype))
-        if on_accelerator(self.A) and math.prod(self.A.shape) > LONG_READ and not bool((x != 0).any()):
-            return namespace(x).zeros((*self.A.shape[:1], *x.shape[1:]), dtype=self._x_dtype, device=device(x))
-        if self._memory is not None and is_numpy(self.A) and x.shape == self.A.shape[1:] and self.A.size > SMALL:
+        # A product with fewer entries takes some 20 microseconds, about as long as finding the columns in use.
+        if self._memory is not None and is_numpy(self.A) and x.shape == self.A.shape[1:] and self.A.size > PIECE:
             return self._memory.product(x)
         return product(self.A, x)
 

@@ -12,13 +12,10 @@ from numpy.typing import NDArray
 
 from ell12.backend import as_floating, as_numpy, inner, is_complex, max_abs, refuse_masked
 from ell12.checks import is_finite_number
-from ell12.protocols import Array, Point
-
-# One over a smaller number overflows; the square of a larger one does.
-SMALLEST, LARGEST = 1e-300, 1e151
+from ell12.protocols import Array, ColumnLoss, Point
 
 
-class QuadraticLoss:
+class QuadraticLoss(ColumnLoss):
     """A convex quadratic function.
 
     ``1/2 x'G x - c'x + constant`` with a symmetric positive semidefinite matrix G.
@@ -52,8 +49,6 @@ class QuadraticLoss:
     """
 
     is_quadratic = True  # the Hessian is the same everywhere
-    has_columns = True  # some columns of G cost less than all, so that working sets pay
-    most_columns = math.inf  # G is dense already
 
     def __init__(self, G: Any, c: Any, constant: float = 0.0, dtype: Any = np.float64) -> None:
         refuse_masked(G, "G")
@@ -72,11 +67,12 @@ class QuadraticLoss:
         size, linear = max_abs(self.G), max_abs(self.c)
         if not (math.isfinite(size) and math.isfinite(linear)):
             raise ValueError("G and c must hold finite numbers only")
-        if 0 < size < SMALLEST:
+        limits = np.finfo(np.float64)
+        if 0 < size < limits.tiny:  # one over it overflows
             raise ValueError(
                 f"G holds numbers up to {size:.3g}, too small for steps of length 1/G: rescale it first"
             )
-        if linear > LARGEST * max(math.sqrt(size), 1.0):
+        if linear > math.sqrt(limits.max / max(self.c.size, 1)) * max(math.sqrt(size), 1.0):
             raise ValueError(f"c holds numbers up to {linear:.3g}, too large for c'c/G: rescale it first")
         if self.G.size and self.G.diagonal().min() < -1e-6 * size:
             raise ValueError("G must be positive semidefinite, but its diagonal holds negative numbers")
@@ -131,6 +127,11 @@ class QuadraticLoss:
         """The map ``v -> hessian(point, columns) v``."""
         block = self._block[np.ix_(columns, columns)]
         return lambda v: block @ v
+
+    @property
+    def value_scale(self) -> float:  # type: ignore[override]
+        """The constant, which the other terms of a value may cancel."""
+        return abs(self.constant)
 
     @cached_property
     def _side(self) -> Array:

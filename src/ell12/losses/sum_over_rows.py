@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ell12.backend import as_numpy, device, is_array, is_mapped, like, namespace, on_accelerator, take
+from ell12.backend import as_numpy, device, is_array, is_mapped, like, namespace, on_accelerator
 from ell12.backend.number_types import Given_co
 from ell12.losses.of_prediction import PredictionLoss, fact
 from ell12.operators import adjoint, input_shape, output_shape, select_columns, stored_entries
 from ell12.operators.centering import column_squares
 from ell12.operators.gram import ridge_solver, weighted_gram
 from ell12.operators.linear_operator import ColumnSelection
-from ell12.protocols import Array, Batch, Point, Wrapper, session_of
+from ell12.protocols import Array, Batch, ColumnLoss, Point, Wrapper
 
 
 class LinearLoss(PredictionLoss[Given_co]):
@@ -46,7 +46,7 @@ class LinearLoss(PredictionLoss[Given_co]):
         slope = self._weighted(self._slope(point.prediction))
         return slope if self.scale == 1 else self.scale * slope
 
-    def look(self, predictions: Array, least: float = 0.0) -> tuple[Array, Array, Array]:
+    def gradients(self, predictions: Array, least: float = 0.0) -> tuple[Array, Array, Array]:
         """The values and gradients at points whose predictions stand side by side; one product with the adjoint.
 
         For one right-hand side. Entries smaller than least are left out where columns are out of memory.
@@ -54,7 +54,7 @@ class LinearLoss(PredictionLoss[Given_co]):
         parts = {name: getattr(self, name) for name in self.row_parts}
         columns = {name: part[:, None] for name, part in parts.items() if part is not None}
         wide, point = self._derived({"_adjoint": self._adjoint}, **columns), Point(None, predictions)
-        if self.is_far:
+        if self.out_of_memory:
             return wide.values(point), *self.A.look(wide.slope(point), least)
         gradients = wide.gradient(point)
         return wide.values(point), np.arange(gradients.shape[0]), gradients
@@ -66,15 +66,6 @@ class LinearLoss(PredictionLoss[Given_co]):
     def column_curvatures(self, point: Point) -> Array:
         """The second derivative in each entry of x alone: the diagonal of the Hessian."""
         return column_squares(self.A, self._row_curvature(point))
-
-    def select_problems(self, which: Any) -> Any:
-        """The loss of some of the right-hand sides, named by a NumPy array of their numbers."""
-        weight = self.sample_weight
-        if weight is not None and weight.shape[-1] == self.b.shape[-1]:
-            weight = take(weight, which, 1)
-        # The bound on the curvature of all problems holds for some as well.
-        facts = {"_gram_norm": self._gram_norm, "_adjoint": self._adjoint}
-        return self._derived(facts, b=take(self.b, which, 1), sample_weight=weight)
 
     def batches(self, size: int, random: Any = None) -> Iterator[Batch]:
         """Losses of about ``size`` rows each that sum to this one, in random order if ``random`` is given.
@@ -96,7 +87,7 @@ class LinearLoss(PredictionLoss[Given_co]):
             return HostView(self)
         parts = {name: getattr(self, name) for name in ("A", *self.row_parts)}
         arrays: dict[str, Any] = {name: as_numpy(part) for name, part in parts.items() if part is not None}
-        return self._derived(**arrays).session()
+        return self._derived(**arrays).for_run()
 
     def gram_product(self, v: Array) -> Array:
         """``A' diag(w) A v`` times the largest curvature: its largest eigenvalue bounds that of all Hessians."""
@@ -109,7 +100,7 @@ class LinearLoss(PredictionLoss[Given_co]):
         a session computes every entry once while the curvature stays the same.
         """
         curvature = self._row_curvature(point)
-        if self.is_far:  # all columns together, where the operator would be asked for one after the other
+        if self.out_of_memory:  # all columns together, where the operator would be asked for one after the other
             columns = np.arange(input_shape(self.A)[0]) if columns is None else columns
         elif columns is None or (others is None and not self.is_quadratic and self._are_all(columns)):
             return weighted_gram(self.A, curvature)
@@ -189,7 +180,7 @@ def is_fetched(A: Any) -> bool:
     return is_array(A) and (not on_accelerator(A) or math.prod(A.shape) <= FETCHED_WHOLE)
 
 
-class HostView(Wrapper):
+class HostView(Wrapper, ColumnLoss):
     """A loss on a device as an `ell12.protocols.ColumnLoss` of NumPy vectors.
 
     A, the observations and all predictions stay on the device; so do the columns that a run works with, and their
@@ -213,7 +204,7 @@ class HostView(Wrapper):
     has_columns = True
 
     def __init__(self, loss: Any) -> None:
-        self._loss = session_of(loss)
+        self._loss = loss.for_run()
         self._like = loss.start()  # an array where the data are
         self.is_quadratic, self.most_columns = loss.is_quadratic, loss.most_columns
 
@@ -222,7 +213,7 @@ class HostView(Wrapper):
         """The loss on the device."""
         return self._loss
 
-    def session(self) -> HostView:
+    def for_run(self) -> HostView:
         """The view itself, which holds a session."""
         return self
 
@@ -251,9 +242,9 @@ class HostView(Wrapper):
         """The gradient; one product with the adjoint of A."""
         return as_numpy(self._loss.gradient(point))
 
-    def look(self, predictions: Array, least: float = 0.0) -> tuple[Array, Array, Array]:
+    def gradients(self, predictions: Array, least: float = 0.0) -> tuple[Array, Array, Array]:
         """The values and gradients at points whose predictions stand side by side; one product."""
-        values, where, gradients = self._loss.look(predictions, least)
+        values, where, gradients = self._loss.gradients(predictions, least)
         return as_numpy(values), where, as_numpy(gradients)
 
     def curvature(self, point: Point) -> Array:

@@ -11,11 +11,10 @@ from ell12.backend import all_finite, is_array, is_number, max_abs, rounding
 from ell12.backend.number_types import Starting, X
 from ell12.minimization.result import DataUnavailable, History, Result, Status
 from ell12.minimization.rounding_stop import Stall, as_unknown, gradient_resolution, starting_point
-from ell12.minimization.run import CheckpointFile, Progress, Run, Saved
-from ell12.minimization.solver_choice import unmet
+from ell12.minimization.run import CheckpointFile, Run, Saved
+from ell12.minimization.solver_choice import check_kind, unmet
 from ell12.protocols import (
     Array,
-    CertifyingPenalty,
     DifferencePenalty,
     Factored,
     Iterate,
@@ -24,12 +23,10 @@ from ell12.protocols import (
     Point,
     Solver,
     SplitLoss,
-    missing,
     offers,
-    session_of,
 )
 from ell12.solvers import GroupNewton, NonmonotoneAPG, WorkingSet
-from ell12.solvers.proximal_step import BackOff, first_step, known_lipschitz, rise, summed_size
+from ell12.solvers.proximal_step import BackOff, first_step, known_lipschitz, rise
 
 DEFAULTS = (WorkingSet(), GroupNewton(), NonmonotoneAPG())  # the fastest first; what each needs, it says itself
 
@@ -86,10 +83,9 @@ def minimize(
     >>> result.x.round(4), result.status.name
     (array([ 2.5547, -3.8321,  0.    ]), 'CONVERGED')
     """
-    run = Run() if run is None else run
-    check_limits(tol, max_iter, run)
-    _check_kinds(loss, penalty, solver)
-    session: Any = session_of(loss)
+    run = check_limits(tol, max_iter, run)
+    check_problem(loss, penalty, solver)
+    session: Any = loss.for_run()  # type: ignore[attr-defined]
     checkpoint: Any = run.checkpoint
     file = None if checkpoint is None else CheckpointFile(checkpoint)
     saved = file.load(session.start()) if file is not None and checkpoint.resume else None
@@ -128,7 +124,7 @@ def stationarity(loss: Loss, penalty: Penalty, x: Array | Point) -> float:
     >>> stationarity(SquaredLoss(np.eye(2), [3.0, 0.5]), L12(alpha=1.0), np.array([3.0, 0.0]))
     0.0
     """
-    _check_strength(penalty)
+    check_problem(loss, penalty)
     point = x if isinstance(x, Point) else loss.point(as_unknown(loss, x, "x"))
     gradient = loss.gradient(point)
     overflows = is_array(gradient) and not all_finite(gradient)
@@ -139,8 +135,9 @@ def certificate(loss: Loss, penalty: Any, point: Point, gradient: Array | None =
     """`stationarity` at a point, without a product if the gradient is known."""
     gradient = loss.gradient(point) if gradient is None else gradient
     unit = penalty.alpha or 1.0
-    if offers(penalty, CertifyingPenalty):
-        return penalty.violation(point.x, gradient) / unit
+    exact = penalty.violation(point.x, gradient)
+    if exact is not None:
+        return exact / unit
     lipschitz = known_lipschitz(loss)
     step = 1 / lipschitz if math.isfinite(lipschitz) else first_step(loss, point)
     if offers(penalty, DifferencePenalty) and max_abs(point.x) > 0:
@@ -164,8 +161,8 @@ def _run(recorder: _Recorder, iterates: Iterator[Iterate | None], tol: float, ma
             verdict = _verdict(recorder, iterate, tol)
             if verdict is not None:
                 return verdict
-            look.record(False)  # the solver's estimate was too rosy: let it work before paying again
-        state = iterate.optimality, iterate.objective, recorder.value_rounding, iterate.stuck
+            look.record(False)  # the solver's estimate was too optimistic: let it work before paying again
+        state = iterate.optimality, iterate.objective, recorder.value_rounding, iterate.no_progress
         stalled = tol > 0 and stall.is_long(*state)
         if stalled and recorder.is_at_rounding(iterate):
             return Status.ROUNDING
@@ -178,7 +175,7 @@ def _run(recorder: _Recorder, iterates: Iterator[Iterate | None], tol: float, ma
 def _limit(recorder: _Recorder, run: Run) -> Status | None:
     """Whether the caller or the clock ends the run."""
     if run.verbose:
-        recorder.progress.show(recorder.history)
+        recorder.show()
     if run.ends(recorder.history):
         return Status.STOPPED
     return Status.MAX_SECONDS if recorder.last("seconds") >= run.max_seconds else None
@@ -204,9 +201,9 @@ class _Recorder:
         file: CheckpointFile | None = None,
     ) -> None:
         self.loss, self.penalty, self.measure, self.file = loss, penalty, dict(run.measure or {}), file
-        self.progress, self.methods = Progress(), [("", 0)]
+        self.methods = [("", 0)]
         self.unit = penalty.alpha or 1.0
-        self.constant = summed_size(loss)
+        self.constant = loss.value_scale
         self.rounding = 0.0 if offers(start.x, Factored) else rounding(1.0, start.x)
         objective = loss.value(start) + penalty.value(start.x)
         if not math.isfinite(objective):
@@ -239,13 +236,20 @@ class _Recorder:
             return iterate
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         self._record(iterate, earlier + wall, self.last("cpu_seconds") + cpu)
-        if iterate.objective < self.best.objective or self.best.lent:
+        if iterate.objective < self.best.objective:
             self.best = iterate
         if iterate.method != self.methods[-1][0]:
             self.methods.append((iterate.method, self.n_iter))
         if self.file is not None and self.file.due:
             self.save()
         return iterate
+
+    def show(self) -> None:
+        """Print a line of progress, one in a second."""
+        now, before = (int(seconds) for seconds in self.history["seconds"][:-3:-1])
+        if now > before or self.n_iter == 1:
+            numbers = f"objective {self.last('objective'):.6g}, stationarity about {self.last('optimality'):.2g}"
+            print(f"ell12: iteration {self.n_iter}, {numbers}, {self.last('seconds'):.3g} s")
 
     def save(self, *, last: bool = False) -> None:
         """Write the best iterate and the history to the checkpoint, if there is one."""
@@ -351,25 +355,21 @@ def _iterates(solver: Any, loss: Any, penalty: Any, start: Point) -> Iterator[It
     return found
 
 
-def _check_kinds(loss: Any, penalty: Any, solver: Any) -> None:
-    example = {"loss": "SquaredLoss(A, b)", "penalty": "L12(1.0)", "solver": "NonmonotoneAPG()"}
-    kind_of_loss = SplitLoss if offers(loss, SplitLoss) else Loss  # what a solver needs beyond that it says itself
-    for name, value, kind in (
-        ("loss", loss, kind_of_loss),
-        ("penalty", penalty, Penalty),
-        ("solver", solver, Solver),
-    ):
-        if value is None and kind is Solver:
-            continue
-        lacking = missing(value, kind)
-        if isinstance(value, type) or lacking:
-            lack = "a class, not an object of it" if isinstance(value, type) else f"without {', '.join(lacking)}"
-            raise TypeError(f"{name} must be a {kind.__name__} such as {example[name]}, got {value!r}, {lack}")
-    _check_strength(penalty)
+def check_problem(loss: Any, penalty: Any, solver: Any = None) -> None:
+    """Raise unless these are a loss, a penalty with its strength, and a solver or None."""
+    # What a solver needs of a loss beyond that it says itself.
+    check_kind(loss, "loss", SplitLoss if offers(loss, SplitLoss) else Loss, "SquaredLoss(A, b)")
+    check_kind(penalty, "penalty", Penalty, "L12(1.0)")
+    if solver is not None:
+        check_kind(solver, "solver", Solver, "NonmonotoneAPG()")
+    if penalty.alpha is None:
+        name = type(penalty).__name__
+        raise ValueError(f"{penalty!r} has no strength: give {name}(alpha=...)")
 
 
-def check_limits(tol: float, max_iter: int, run: Run) -> None:
-    """Raise unless these can limit a run."""
+def check_limits(tol: float, max_iter: int, run: Run | None) -> Run:
+    """The run, a plain one for None; an error unless these can limit it."""
+    run = Run() if run is None else run
     if not isinstance(run, Run):
         raise TypeError(f"run must be a Run such as Run(max_seconds=60), got {run!r}")
     for name, value in (("tol", tol), ("max_iter", max_iter)):
@@ -377,9 +377,4 @@ def check_limits(tol: float, max_iter: int, run: Run) -> None:
             raise ValueError(f"{name} must be a number >= 0, got {value!r}")
     if not hasattr(max_iter, "__index__"):
         raise ValueError(f"max_iter must be a whole number, got {max_iter!r}")
-
-
-def _check_strength(penalty: Any) -> None:
-    if penalty.alpha is None:
-        name = type(penalty).__name__
-        raise ValueError(f"{penalty!r} has no strength: give {name}(alpha=...)")
+    return run

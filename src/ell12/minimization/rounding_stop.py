@@ -21,19 +21,14 @@ from ell12.backend import (
     rounding,
 )
 from ell12.minimization.result import Result, Status
-from ell12.protocols import Array, Factored, FactoredLoss, Loss, offers
+from ell12.protocols import Array, Factored, Loss, offers
 
 # After this number of iterations without progress a run asks whether rounding is what stops it.
 STALL_AFTER = 50
-# An iteration in which a solver says that it is stuck counts as so many. Asking costs six products, about as much
-# as an iteration of a solver that says so.
-STUCK = 50
 # Solvers stop a little above what the last digits of x do to the gradient: up to this many times that was seen.
 MARGIN = 32
 # Up to this stationarity a run that was asked for no more than rounding allows counts as converged.
 WIDEST = 0.01
-# An x of more entries, which may be larger than memory, is changed by the same signs in every row.
-MOST_SIGNS = 2**26
 
 
 class Stall:
@@ -51,14 +46,16 @@ class Stall:
         self.violation = self.objective = math.inf
         self.since, self.patience = 0, STALL_AFTER
 
-    def is_long(self, violation: float, objective: float, rounding: float, stuck: bool = False) -> bool:
+    def is_long(self, violation: float, objective: float, rounding: float, no_progress: bool = False) -> bool:
         """Take note of an iteration; return whether it is time to ask for the reason. Each time waits longer."""
         halved, fell = violation <= 0.5 * self.violation, objective < self.objective - rounding
         if halved or fell:
             self.violation, self.objective = min(violation, self.violation), min(objective, self.objective)
             self.since, self.patience = 0, STALL_AFTER
             return False
-        self.since += STUCK if stuck else 1
+        self.since += (
+            STALL_AFTER if no_progress else 1
+        )  # asking costs about as much as an iteration without progress
         if self.since < self.patience:
             return False
         self.since, self.patience = 0, 2 * self.patience
@@ -81,9 +78,11 @@ def gradient_resolution(loss: Loss, x: Array) -> float:
     True
     """
     eps = float(namespace(x).finfo(x.dtype).eps)
-    shape = tuple(x.shape) if math.prod(x.shape) <= MOST_SIGNS else tuple(x.shape)[-1:]
-    signs = np.random.default_rng(0).choice([-eps, eps], size=shape)
-    moved: Any = loss.gradient(loss.point(x + x * like(signs, x))) - loss.gradient(loss.point(x))
+    random, step = np.random.default_rng(0), eps * x
+    for axis, size in enumerate(x.shape):  # signs for each axis, which take no memory next to that of x
+        signs = random.choice([-1.0, 1.0], size=size)
+        step = step * like(signs.reshape(-1, *(1 for _ in x.shape[axis + 1 :])), x)
+    moved: Any = loss.gradient(loss.point(x + step)) - loss.gradient(loss.point(x))
     return MARGIN * max_abs(moved) + _rounding_at_zero(loss, 0 * x)
 
 
@@ -120,8 +119,6 @@ def as_unknown(loss: Any, x: Any, name: str) -> Any:
     """``x`` as an unknown of the loss; NumPy arrays keep their precision. An error names the argument."""
     zero = loss.start()
     if offers(zero, Factored):  # the loss, whose unknown is no array, knows what it may be
-        if not offers(loss, FactoredLoss):
-            raise TypeError(f"{name} cannot be given: {type(loss).__name__} has no check_start")
         try:
             return loss.check_start(x)
         except (TypeError, ValueError) as error:

@@ -20,8 +20,6 @@ from ell12.checks import check_flags
 from ell12.minimization.result import History
 from ell12.protocols import Array
 
-VERBOSE_SECONDS = 1.0  # The least time between two lines of progress.
-
 
 @dataclass(frozen=True)
 class Checkpoint:
@@ -47,6 +45,8 @@ class Checkpoint:
 
     def __post_init__(self) -> None:
         check_flags(resume=self.resume)
+        if not isinstance(self.path, str | os.PathLike):
+            raise TypeError(f"path of a checkpoint must be that of a file, got {self.path!r}")
         if not is_number(self.seconds) or not 0 <= self.seconds < math.inf:
             raise ValueError(f"seconds of a checkpoint must be a finite number >= 0, got {self.seconds!r}")
 
@@ -89,6 +89,8 @@ class Run:
         check_flags(verbose=self.verbose)
         if not is_number(self.max_seconds) or not self.max_seconds >= 0:
             raise ValueError(f"max_seconds must be a number >= 0, got {self.max_seconds!r}")
+        if self.measure is not None and not isinstance(self.measure, Mapping):
+            raise TypeError(f"measure must be a dict of functions of x, got {self.measure!r}")
         if self.callback is not None and (isinstance(self.callback, type) or not callable(self.callback)):
             raise TypeError(f"callback must be a function of the history, got {self.callback!r}")
         if isinstance(self.checkpoint, str | os.PathLike):
@@ -111,23 +113,6 @@ class Run:
             return self.callback is not None and bool(self.callback(history))
         except StopIteration:
             return True
-
-
-class Progress:
-    """Lines of progress, printed now and then."""
-
-    def __init__(self) -> None:
-        self.printed = -math.inf
-
-    def show(self, history: History) -> None:
-        """Print a line, if the last one is old enough."""
-        if time.monotonic() - self.printed < VERBOSE_SECONDS:
-            return
-        self.printed = time.monotonic()
-        objective, optimality, seconds = (history[name][-1] for name in ("objective", "optimality", "seconds"))
-        n_iter = len(history["objective"]) - 1
-        numbers = f"objective {objective:.6g}, stationarity about {optimality:.2g}, {seconds:.3g} s"
-        print(f"ell12: iteration {n_iter}, {numbers}")
 
 
 class Saved(NamedTuple):
@@ -170,8 +155,10 @@ class CheckpointFile:
 
     def check_writable(self, x: Array, history: History) -> None:
         """Raise OSError before the run if the file cannot be written; an old file stays as it is."""
+        trial = self.path.with_name(f".{self.path.name[:50]}.trial")
         try:
-            self._write(x, 0.0, history).unlink()
+            self._write(trial, x, 0.0, history)
+            trial.unlink()
         except OSError as error:
             message = f"checkpoint: {self.path} cannot be written: {error.strerror or error}"
             raise OSError(*filter(None, [error.errno]), message) from error
@@ -180,7 +167,7 @@ class CheckpointFile:
         """Replace the file, all of it or nothing. A failure is kept for `report`: it must not end the run."""
         self.written = time.monotonic()
         try:
-            os.replace(self._write(x, objective, history), self.path)
+            self._write(self.path, x, objective, history)
             self._failure = ""
         except Exception as error:  # a full disk or memory: whatever it is, the run is worth more
             self._failure = str(error) or repr(error)
@@ -214,18 +201,12 @@ class CheckpointFile:
             raise ValueError(f"{self.path} is of another problem: {shapes}")
         return found
 
-    def _write(self, x: Array, objective: float, history: History) -> Path:
-        """A temporary file with this content, next to the file itself."""
+    def _write(self, path: Path, x: Array, objective: float, history: History) -> None:
+        """A file with this content, all of it or nothing."""
         arrays: dict[str, Any] = {f"x.{name}": as_numpy(part) for name, part in _parts(x).items()}
         arrays |= {f"history.{name}": np.asarray(column, dtype=np.float64) for name, column in history.items()}
-        part = self.path.with_name(f".{self.path.name[:50]}.part")
-        try:
-            with part.open("wb") as file:
-                np.savez(file, objective=np.float64(objective), count=len(arrays) + 2, **arrays)
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
-        return part
+        with replacing(path) as file:
+            np.savez(file, objective=np.float64(objective), count=len(arrays) + 2, **arrays)
 
 
 def _parts(x: Any) -> dict[str, Array]:
@@ -233,26 +214,3 @@ def _parts(x: Any) -> dict[str, Array]:
     if dataclasses.is_dataclass(x):
         return {field.name: getattr(x, field.name) for field in dataclasses.fields(x) if field.init}
     return {"array": x}
-
-
-def as_run(
-    max_seconds: float = math.inf,
-    measure: Mapping[str, Callable[[Array], float]] | None = None,
-    stop: Callable[[History], Any] | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    checkpoint_seconds: float = 60.0,
-    resume: bool = False,
-) -> Run:
-    """A `Run` of single options, for functions that do not take ``run=`` yet."""
-    if resume and checkpoint is None:
-        raise ValueError("resume=True needs a checkpoint to go on from")
-    file = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_seconds, resume)
-    return Run(max_seconds, stop, measure, file)
-
-
-def collected(options: dict[str, Any]) -> dict[str, Any]:
-    """Options of `minimize` in which single ones of a run stand in one `Run`."""
-    names = ("max_seconds", "measure", "stop", "checkpoint", "checkpoint_seconds", "resume")
-    single = {name: options[name] for name in names if name in options}
-    rest = {name: value for name, value in options.items() if name not in names}
-    return rest | {"run": as_run(**single)} if single else rest

@@ -6,17 +6,20 @@ import inspect
 from typing import Any
 
 from ell12.backend import is_complex, is_numpy
-from ell12.protocols import Array, DeclaringSolver, Factored, HostedLoss, Needs, missing, offers
+from ell12.protocols import Array, Factored, Loss, missing, offers
 
 
-def needs_of(solver: Any) -> Needs:
-    """What a solver declares to need; one that declares nothing takes any loss and any penalty."""
-    return solver.needs if offers(solver, DeclaringSolver) else Needs(x="anything")
+def check_kind(value: Any, name: str, kind: type, example: str) -> None:
+    """Raise, with the argument's name, unless the value has all that a protocol names."""
+    lacking = missing(value, kind)
+    if isinstance(value, type) or lacking:
+        lack = "a class, not an object of it" if isinstance(value, type) else f"without {', '.join(lacking)}"
+        raise TypeError(f"{name} must be a {kind.__name__} such as {example}, got {value!r}, {lack}")
 
 
 def unmet(solver: Any, loss: Any, penalty: Any, x: Array) -> str:
     """What a solver needs and these do not have, as words for an error; nothing if it can be used."""
-    needs, name = needs_of(solver), type(solver).__name__
+    needs, name = solver.needs, type(solver).__name__
     for role, thing, protocol in (("loss", loss, needs.loss), ("penalty", penalty, needs.penalty)):
         lacking = missing(thing, protocol)
         if lacking:
@@ -38,7 +41,7 @@ def _unmet_by_x(kind: str, name: str, loss: Any, x: Array) -> str:
         return f"{name} needs x to be {other}"
     if "vector" in kind and (x.ndim != 1 or is_complex(x)):
         return f"{name} needs x to be a vector of real numbers"
-    if "columns" in kind and not is_numpy(x) and not offers(loss, HostedLoss):
+    if "columns" in kind and not is_numpy(x) and getattr(type(loss), "on_host", None) in (None, Loss.on_host):
         return f"{name} needs NumPy arrays, or a loss that can be seen from the host, got {type(x).__name__}"
     if "columns" in kind and not loss.has_columns:
         return f"{name} needs columns at hand, which those of this {type(loss).__name__} are not"

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import starmap
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse
@@ -21,16 +21,24 @@ import scipy.sparse
 from ell12.backend import all_finite, square_fits
 from ell12.checks import check_container, check_entries
 from ell12.operators.linear_operator import stored
-from ell12.protocols import Array, ColumnSource, FarSource, offers
+from ell12.protocols import Array, ColumnSource, offers
 
-# A source is asked for blocks of about so many numbers, 32 MB in double precision: few enough for memory, so many
-# that a call of a source written in Python costs little beside its work.
+# A source is asked for blocks of about this many numbers, 32 MB in double precision: few enough for memory, enough
+# that a call of a source written in Python costs little compared with its work.
 BLOCK = 2**22
-# Blocks of small numbers are converted and multiplied in pieces of so many numbers, 512 kB in double precision.
+# Blocks of small numbers are converted and multiplied in pieces of this many numbers, 512 kB in double precision.
 # Of int8, one thread took 0.5 ns an entry for 2^16 and 2^17, and 0.65 for 2^20, which caches no longer hold.
 PIECE = 2**16
 # The files of a sparse matrix in a folder.
 PARTS = ("data", "indices", "indptr", "shape")
+
+
+class RemoteSource(ColumnSource, Protocol):
+    """A source on other machines: these multiply, and send back the columns of which a product reaches least."""
+
+    products: Callable[[Array, Any], tuple[Array, Array]]  # vectors (m, k), least (or (n,)) -> numbers, products
+    combine: Callable[[Array], Array]  # x (n, k) -> A x
+    moments: Callable[..., tuple[Array, Array]]  # as those of `ell12.Columns`: weight -> means, sums of squares
 
 
 def as_source(source: Any) -> Any:
@@ -54,7 +62,7 @@ def as_source(source: Any) -> Any:
 
 
 def save_columns(source: Any, path: str | os.PathLike[str], block: int) -> None:
-    """Write a source to a file in Fortran order or, of a sparse matrix, to a folder; so many columns at a time."""
+    """Write a source to a file in Fortran order or, of a sparse matrix, to a folder, by blocks of columns."""
     path = Path(path)
     if path.exists():
         raise FileExistsError(f"{path} exists: columns are written to a new place")
@@ -179,7 +187,7 @@ class SomeFarRows(SomeRows):
 
 def rows_of_source(source: Any, rows: Array) -> Any:
     """The source of some rows."""
-    return (SomeFarRows if offers(source, FarSource) else SomeRows)(source, rows)
+    return (SomeFarRows if offers(source, RemoteSource) else SomeRows)(source, rows)
 
 
 def _rows_of(block: Any, rows: Array) -> Any:
@@ -200,7 +208,7 @@ def _naming_columns(first: int, last: int) -> Iterator[None]:
 class ColumnReader:
     """A source that is read a block at a time, by this thread, and multiplied in pieces, by several.
 
-    It answers as a `ell12.protocols.FarSource` does. The order of sums depends on the sizes of blocks and pieces
+    It answers as a `RemoteSource` does. The order of sums depends on the sizes of blocks and pieces
     alone: results are the same bits for any number of threads.
     """
 

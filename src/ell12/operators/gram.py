@@ -145,7 +145,7 @@ def shifted_solver(gram: Array, ridge: float) -> Callable[[Array], Array]:
 # A vector is sparse if fewer than one entry in SPARSE is not zero: a copy of its columns and a product with that
 # take two thirds of the time of a product with the whole matrix.
 SPARSE = 8
-# A Gram matrix may hold this number of columns that are no longer asked for, beside as many that are: 8 MB.
+# A Gram matrix may hold this number of columns that are no longer asked for, next to as many that are: 8 MB.
 UNUSED_COLUMNS = 1024
 
 
@@ -153,7 +153,7 @@ class ColumnStore:
     """``A x`` for sparse x, and ``A_S' diag(curvature) A_S``, for supports x and sets S that change slowly.
 
     Every column is gathered once, and every product of two columns is computed once while the curvature stays the
-    same. What is no longer used is let go. A session of a loss (`ell12.protocols.SessionLoss`) holds one store, so
+    same. What is no longer used is let go. The loss of one run (``for_run``) holds one store, so
     that the next strength of a path begins with the columns and products of the last.
 
     Parameters

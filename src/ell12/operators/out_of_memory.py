@@ -9,13 +9,18 @@ import numpy as np
 import scipy.sparse
 
 from ell12.backend import as_numpy
-from ell12.operators.column_sources import BLOCK, ColumnReader, as_source, rows_of_source, save_columns
+from ell12.checks import check_numbers, naming
+from ell12.operators.column_sources import (
+    BLOCK,
+    ColumnReader,
+    RemoteSource,
+    as_source,
+    rows_of_source,
+    save_columns,
+)
 from ell12.operators.gram import SPARSE
 from ell12.operators.linear_operator import ArrayOperator
-from ell12.protocols import Array, ColumnSource, FarSource, offers
-
-# A file is written in blocks of about so many bytes.
-SAVED = 2**28
+from ell12.protocols import Array, ColumnSource, offers
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +79,8 @@ class Columns(ArrayOperator):
 
     def __post_init__(self) -> None:
         reader = ColumnReader(self.source)
+        if self.sample_weight is not None:
+            check_numbers(sample_weight=self.sample_weight)
         self._set(source=reader.source, _reader=reader, dtype=reader.dtype, takes_columns=True)
         self._set(input_shape=reader.shape[1:], output_shape=reader.shape[:1])
         if not isinstance(self.scale, bool | np.bool_):
@@ -97,8 +104,8 @@ class Columns(ArrayOperator):
             Of the file or folder, which must not exist. It appears when it is whole.
         """
         source = as_source(source)
-        # As each block of a file in C order touches all of its pages, blocks are few.
-        save_columns(source, path, max(1, SAVED // (source.shape[0] * np.dtype(source.dtype).itemsize)))
+        # As each block of a file in C order touches all of its pages, blocks are larger than for products.
+        save_columns(source, path, max(1, 8 * BLOCK // source.shape[0]))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -164,7 +171,7 @@ class Columns(ArrayOperator):
     def _all(self) -> Any:
         """What multiplies with all columns, which is a read."""
         self._read.append(self.input_shape[0])
-        return self.source if offers(self.source, FarSource) else self._reader
+        return self.source if offers(self.source, RemoteSource) else self._reader
 
     def _apply(self, x: Array) -> Array:
         used = np.flatnonzero(x if x.ndim == 1 else x.any(axis=1))
@@ -227,7 +234,8 @@ def as_columns(A: Any) -> Any:
 
 
 def _as_scales(scale: Any, n: int) -> Array:
-    scales = np.asarray(as_numpy(scale), dtype=np.float64)
+    with naming("scale"):
+        scales = np.asarray(as_numpy(scale), dtype=np.float64)
     if scales.shape != (n,):
         raise ValueError(f"scale must be True, False or an array of shape ({n},), got shape {scales.shape}")
     if not (np.isfinite(scales).all() and (scales > 0).all()):

@@ -24,18 +24,19 @@ from ell12.backend import (
     refuse_gradient,
     total,
 )
-from ell12.checks import check_entries, check_flags, check_scalars, naming
+from ell12.checks import check_entries, check_flags, naming
 from ell12.losses import SquaredLoss
 from ell12.minimization import DataUnavailable, Result, Run, Status, minimize
+from ell12.minimization.loop import check_limits
 from ell12.minimization.rounding_stop import admit_rounding, as_unknown, gradient_rounding
-from ell12.minimization.solver_choice import unmet
+from ell12.minimization.solver_choice import check_kind, unmet
 from ell12.operators import as_operator, output_shape
 from ell12.operators.out_of_memory import as_columns
 from ell12.path.screened import screened_path
 from ell12.path.strengths import alpha_grid, falling, first_strength, grid_size, one_sparse_fit
 from ell12.penalties import L12
 from ell12.penalties.moduli import ModuliL12
-from ell12.protocols import Array, FarLoss, Solver, offers, session_of, with_alpha
+from ell12.protocols import Array, ColumnLoss, Loss, Solver, offers, with_alpha
 from ell12.solvers import NonmonotoneAPG, WorkingSet
 from ell12.solvers.working_set import MOST_ENTRIES, hosted_penalty
 
@@ -140,7 +141,7 @@ def solution_path(
     alphas = falling(alphas) if size is None else alpha_grid(first_strength(loss, penalty), size, eps)
     options: dict[str, Any] = {"solver": solver, "max_iter": max_iter, "run": run, "warm_start": warm_start}
     results = path_results(loss, penalty, alphas, x0, tol=tol, sparse=is_sparse_path(loss), **options)
-    return Path(alphas, _side_by_side_columns(results), results)
+    return Path(alphas, _as_columns(results), results)
 
 
 def l12_path(
@@ -194,9 +195,6 @@ def l12_path(
     first of the solutions has one entry. At ``l2_weight=0`` the grids are equal; between, ours begins
     ``1/(1 - l2_weight)`` times higher.
 
-    Where X is on a GPU, all strengths that follow a solution with more than 1500 entries are solved side by side
-    by `ell12.path.columnwise.ColumnwiseAPG`.
-
     Examples
     --------
     >>> import numpy as np
@@ -205,7 +203,6 @@ def l12_path(
     >>> alphas, np.count_nonzero(coefs, axis=0)
     (array([0.75  , 0.375 , 0.1875]), array([1, 2, 3]))
     """
-    check_scalars(infinite=True, tol=tol)
     check_flags(warm_start=warm_start)
     with naming("y"):  # such as rows of different lengths
         several = np.ndim(y) != 1
@@ -227,11 +224,8 @@ def l12_path(
             x0 = one_sparse_fit(loss, penalty, alphas[0])
     alphas = falling(alphas)
     options: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "warm_start": warm_start, "run": run}
-    if isinstance(penalty, L12) and solver is None and alphas[-1] > 0 and on_accelerator(loss.A):
-        results = _path_on_device(loss, penalty, alphas, x0, **options)
-    else:
-        results = path_results(loss, penalty, alphas, x0, solver=solver, sparse=is_sparse_path(loss), **options)
-    return Path(alphas, _side_by_side_columns(results), results)
+    results = path_results(loss, penalty, alphas, x0, solver=solver, sparse=is_sparse_path(loss), **options)
+    return Path(alphas, _as_columns(results), results)
 
 
 def path_results(
@@ -256,7 +250,9 @@ def path_results(
     every solution is a `scipy.sparse.csc_array` of one column: many vectors of many entries fill a memory. It ends
     after a solution with more than ``most_entries`` that are not zero.
     """
-    loss, run = session_of(loss), Run() if run is None else run  # one memory for the whole path
+    check_kind(loss, "loss", Loss, "SquaredLoss(A, b)")
+    run = check_limits(tol, max_iter, run)
+    loss = loss.for_run()  # one memory for the whole path
     plain = solver is None and run == Run(verbose=run.verbose)
     results = _leading_results(loss, penalty, alphas, x0, warm_start, tol, max_iter) if plain else []
     if results:  # what is left has more entries than working sets take
@@ -272,7 +268,8 @@ def path_results(
         if screened is not None:
             start = screened.x
         elif warm_start and results and math.isfinite(results[-1].objective):
-            start = _dense(results[-1].x)
+            last = results[-1].x
+            start = last.toarray()[:, 0] if scipy.sparse.issparse(last) else last
         problem = loss, with_alpha(penalty, float(strengths[k])), start, solver
         result = minimize(*problem, tol=float(attainable[k]), max_iter=max_iter, run=numbered)
         if screened is not None and math.isfinite(result.objective):
@@ -320,45 +317,14 @@ def _keeping(results: list[Result]) -> Iterator[None]:
 
 def is_sparse_path(loss: Any) -> bool:
     """Whether solutions are given as sparse columns: where columns of A are out of memory, x is long too."""
-    return offers(loss, FarLoss) and loss.is_far and loss.start().ndim == 1
+    return offers(loss, ColumnLoss) and loss.out_of_memory and loss.start().ndim == 1
 
 
-def _side_by_side_columns(results: list[Result]) -> Array:
+def _as_columns(results: list[Result]) -> Array:
     """The solutions, one in each column."""
     if scipy.sparse.issparse(results[0].x):
         return scipy.sparse.hstack([result.x for result in results], format="csc")
     return namespace(results[0].x).stack([result.x for result in results], axis=-1)
-
-
-def _dense(x: Any) -> Array:
-    return x.toarray()[:, 0] if scipy.sparse.issparse(x) else x
-
-
-def _path_on_device(
-    loss: SquaredLoss,
-    penalty: L12,
-    alphas: Array,
-    x0: Array | None,
-    *,
-    warm_start: bool,
-    run: Run | None,
-    **numbers: Any,
-) -> list[Result]:
-    """The solutions with few entries found from the host, all further ones side by side."""
-    from ell12.path.side_by_side import columns_penalty, solve_side_by_side
-
-    found = _leading_results(loss, penalty, alphas, x0, warm_start, **numbers) if run in (None, Run()) else []
-    left, xp = alphas[len(found) :], namespace(loss.b)
-    if len(left) == 0:
-        return found
-    columns, start = xp.stack([loss.b] * len(left), axis=1), None
-    if found and warm_start:
-        start = xp.stack([found[-1].x] * len(left), axis=1)
-    weight = None if loss.sample_weight is None else xp.reshape(loss.sample_weight, (-1,))
-    wide = SquaredLoss(loss.A, columns, sample_weight=weight, scale=loss.scale)
-    options = {"weights": penalty.weights, "positive": penalty.positive, "ridge": penalty.ridge}
-    together = columns_penalty(wide, left, penalty.l2_weight, tol=numbers["tol"], **options)
-    return found + solve_side_by_side(wide, together, start, **numbers)[1]
 
 
 def squared_loss(X: Any, y: Any, sample_weight: Any = None) -> SquaredLoss:

@@ -14,7 +14,7 @@ import scipy.sparse
 from ell12.backend import is_numpy
 from ell12.minimization import Result, Status, minimize
 from ell12.penalties import L1, L12, WithIntercept
-from ell12.protocols import Array, ColumnLoss, FarLoss, Point, PointwiseLoss, missing, offers, with_alpha
+from ell12.protocols import Array, ColumnLoss, Point, missing, with_alpha
 from ell12.solvers.gram_descent import GramDescent, minimise_by_models, ridge_of, violations
 from ell12.solvers.working_set import LARGEST
 
@@ -40,7 +40,7 @@ def screened_path(
     most_entries: float = math.inf,
 ) -> ScreenedPath | None:
     """What solves for several strengths at once; None where `ell12.minimize` must solve for each."""
-    # In its first iteration a run looks at the start; a wrong max_iter is told by `ell12.minimize`.
+    # In its first iteration a run looks at the start; a wrong max_iter is named by `ell12.minimize`.
     steps = isinstance(max_iter, int | np.integer) and max_iter >= 2
     if not steps or len(alphas) < 2 or min(alphas) <= 0 or missing(loss, ColumnLoss):
         return None
@@ -60,7 +60,7 @@ class Found:
     gradients: Array
     violations: Array
     violating: Array  # columns that are not at hand
-    told: int  # of how many columns the gradient was found
+    seen: int  # of how many columns the gradient was found
 
 
 class ScreenedPath:
@@ -99,14 +99,15 @@ class ScreenedPath:
         self.below, self.above = self._at(1.0).slopes_at_zero(np.zeros(self.size))
         self.l2_weight, self.ridge = inner.l2_weight, ridge_of(self._at(1.0), self.zero)
         self.allowed = np.isfinite(self.above)
-        self.is_far = offers(loss, FarLoss) and loss.is_far
-        self.is_gram = loss.is_quadratic and offers(loss, PointwiseLoss)
+        self.is_far = loss.out_of_memory
+        nothing = loss.point(self.zero)
+        self.is_gram = loss.is_quadratic and loss.curvature(nothing) is not None
         self.most, every = min(LARGEST, loss.most_columns), np.flatnonzero(self.allowed)
-        rows = math.prod(loss.point(self.zero).prediction.shape)
+        rows = math.prod(nothing.prediction.shape)
         self.has_every = every.size <= min(self.most, max(rows, GATHERED * len(alphas)))
         self.columns = every if self.has_every else every[:0]
         self.gram: Any = None
-        self.told = self.size
+        self.seen = self.size
         self.restart(float(alphas[0]), start)
 
     def restart(self, strength: float, x: Array) -> None:
@@ -159,7 +160,7 @@ class ScreenedPath:
         if needed.any() or longest >= 2 * self._reach(alphas, reaches, self.columns):
             self._take(steepest)
         return max(
-            1, min(self._reach(alphas, reaches, self.columns), WIDEST // max(1, min(self.size, 16 * self.told)))
+            1, min(self._reach(alphas, reaches, self.columns), WIDEST // max(1, min(self.size, 16 * self.seen)))
         )
 
     def _reaches(self) -> Array:
@@ -264,25 +265,26 @@ class ScreenedPath:
             return Found(x[:, :0], alphas[:0], x[:, :0], alphas[:0], self.columns[:0], 0)
         self.n_full_gradients += 1
         x[self.columns] = inside.T
-        values, gradients, told = self._gradients(x, own, float(alphas[-1]))
+        values, gradients, seen = self._gradients(x, own, float(alphas[-1]))
         sides = self.below[:, None] * alphas, self.above[:, None] * alphas, self.ridge[:, None] * alphas
         off = violations(x, gradients, *sides, self.l2_weight * alphas)
         violating, largest = (off > 0).any(axis=1), off.max(axis=0, initial=0.0)
         for k in np.flatnonzero(~x[self.above > 0].any(axis=0)):  # where a subtracted norm has no slope
             largest[k] = self._at(float(alphas[k])).violation(x[:, k], gradients[:, k])
         violating[self.columns] = False
-        return Found(x, values, gradients, largest, np.flatnonzero(violating), told)
+        return Found(x, values, gradients, largest, np.flatnonzero(violating), seen)
 
     def _gradients(self, x: Array, own: Array, alpha: float) -> tuple[Array, Array, int]:
         """The losses, and the gradients in all columns; those too small to matter may be left at zero."""
         predictions = self.loss.point_within(x, self.columns).prediction
-        if not offers(self.loss, PointwiseLoss):
+        weights = self.above[(self.above > 0) & self.allowed]
+        small = 0.5 * alpha * float(weights.min(initial=math.inf)) if weights.size and x.any(axis=0).all() else 0.0
+        together = self.loss.gradients(predictions, small)
+        if together is None:
             points = [Point(*pair) for pair in zip(x.T, predictions.T, strict=True)]
             gradients = np.stack([self.loss.gradient(point) for point in points], axis=1)
             return np.array([self.loss.value(point) for point in points]), gradients, self.size
-        weights = self.above[(self.above > 0) & self.allowed]
-        small = 0.5 * alpha * float(weights.min(initial=math.inf)) if weights.size and x.any(axis=0).all() else 0.0
-        values, where, found = self.loss.look(predictions, small)
+        values, where, found = together
         if where.size == self.size:
             return values, found, self.size
         gradients = np.zeros((self.size, values.size), dtype=found.dtype)
@@ -292,12 +294,12 @@ class ScreenedPath:
 
     def _learn(self, found: Found, which: int) -> None:
         """Keep the gradient at one of the solutions, by which columns are chosen: one that failed tells more."""
-        self.gradient, self.told, self.violating = found.gradients[:, which], found.told, found.violating
+        self.gradient, self.seen, self.violating = found.gradients[:, which], found.seen, found.violating
 
     def _results(
         self, found: Found, alphas: Array, reached: Array, seconds: tuple[float, float]
     ) -> Iterator[Result]:
-        """Solutions, each as the end of a run of one iteration, of so many seconds (wall and processor)."""
+        """Solutions, each as the end of a run of one iteration, with these seconds (wall and processor)."""
         before = self.objective
         for k, alpha in enumerate(alphas.tolist()):
             x = np.ascontiguousarray(found.x[:, k])

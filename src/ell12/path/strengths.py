@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from ell12.backend import all_finite, as_numpy, beside, max_abs, precision, refuse_masked
-from ell12.checks import check_counts, check_share
+from ell12.backend import as_numpy, beside, max_abs, precision, refuse_masked
+from ell12.checks import check_counts, check_numbers, check_scalars, check_share, naming
 from ell12.minimization import certificate, minimize
+from ell12.minimization.solver_choice import check_kind
 from ell12.path.screened import WIDEST
 from ell12.penalties import L12, GroupL12, RowsL12, WithIntercept
 from ell12.penalties.moduli import ModuliL12
-from ell12.protocols import Array, Penalty, Point, with_alpha
+from ell12.protocols import Array, Loss, Penalty, Point, with_alpha
 
 
 def alpha_max(loss: Any, penalty: Any) -> float:
@@ -46,6 +47,7 @@ def alpha_max(loss: Any, penalty: Any) -> float:
     >>> [round(alpha_max(loss, penalty), 4) for penalty in (L12(), L12(l2_weight=0.5), MCP())]
     [2.0, 6.0, 3.0]
     """
+    check_kind(loss, "loss", Loss, "SquaredLoss(A, b)")
     inner, _ = _parts(penalty)
     if not isinstance(inner, ModuliL12):
         return _vanishing_strength(loss, penalty)
@@ -115,6 +117,7 @@ def alpha_grid(top: float, n_alphas: int = 100, eps: float = 1e-3) -> Array:
     >>> alpha_grid(8.0, n_alphas=4, eps=1 / 8)
     array([8., 4., 2., 1.])
     """
+    check_scalars(top=top)
     check_share(eps, "eps")
     check_counts(least=1, most=WIDEST, optional=False, n_alphas=n_alphas)
     return (top or 1.0) * np.geomspace(1.0, eps, n_alphas)
@@ -127,7 +130,6 @@ def grid_size(alphas: Any, n_alphas: int) -> int | None:
         return int(alphas)
     if alphas is not None:
         return None
-    check_counts(least=1, most=WIDEST, optional=False, n_alphas=n_alphas)
     return n_alphas
 
 
@@ -193,15 +195,12 @@ def best_on_log_grid(
 def falling(alphas: Any) -> Array:
     """The alphas, checked, from large to small."""
     refuse_masked(alphas, "alphas")
-    alphas = np.asarray(alphas)
-    if alphas.dtype.kind not in "biuf":
-        raise ValueError(f"alphas must hold numbers, got dtype {alphas.dtype}")
-    alphas = alphas.astype(np.float64)
+    with naming("alphas"):
+        alphas = np.asarray(alphas)
+    check_numbers(alphas=alphas)
     if alphas.ndim != 1 or alphas.size == 0:
         raise ValueError(f"alphas must be a vector of numbers, got shape {alphas.shape}")
-    if not all_finite(alphas) or alphas.min() < 0:
-        raise ValueError("alphas must hold finite numbers >= 0 only")
-    return np.sort(alphas)[::-1]
+    return np.sort(alphas.astype(np.float64))[::-1]
 
 
 def l12_penalty(

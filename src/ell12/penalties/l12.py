@@ -219,7 +219,7 @@ class GroupL12(BlockL12):
         return self.groups.rebuild(x, moduli, new)
 
     def spread(self, values: Array) -> Array:
-        """One number for each group, beside the entries; one for all stays as it is."""
+        """One number for each group, next to the entries; one for all stays as it is."""
         return self.groups.spread(values) if values.shape else values
 
     def moduli(self, x: Array) -> Array:
@@ -239,7 +239,7 @@ class GroupL12(BlockL12):
         directions = xp.sqrt(bends) * self.directions(x, norms)
         return GroupCurvature(diagonal, inside / length, weight, self.groups.labels, directions)
 
-    def turned(self, x: Array, new: Array) -> Array:
+    def sign_changes(self, x: Array, new: Array) -> Array:
         """Which entries are of groups that point back in ``new``: on the way there they pass zero."""
         along = np.bincount(self.groups.labels, as_numpy(x * new), minlength=self.groups.count)
         back = along <= 0 if self._free is None else (along <= 0) & ~as_numpy(self._free)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from ell12.backend import as_numpy, device, indices_like, is_array, is_numpy, like, max_abs, namespace, take
 from ell12.checks import set_numbers
-from ell12.protocols import Array, Curvature, ParallelPenalty, Wrapper, offers, with_alpha
+from ell12.protocols import Array, Curvature, Penalty, Wrapper, with_alpha
 
 
-class PenaltyBase:
+class PenaltyBase(Penalty):
     """Base class of penalties, which are frozen dataclasses with a field ``alpha``.
 
     A subclass adds ``value(x)`` and ``prox(x, step)``, as `ell12.protocols.Penalty` says.
@@ -43,12 +43,9 @@ class PenaltyBase:
     2.0
     """
 
-    alpha: float | None = None
-    joint: ClassVar[bool] = False
-
     def __call__(self, x: Any) -> float:
         """The value at x."""
-        return self.value(x)  # type: ignore[attr-defined]
+        return self.value(x)
 
     def __eq__(self, other: object) -> bool:
         # scikit-learn's SelectFromModel asks `penalty == "l1"` to learn that zeros are exact.
@@ -87,7 +84,7 @@ def _word(field: Any, value: Any) -> str:
 
 
 def with_strength(penalty: Any, alpha: float | None, default: float | None = None) -> Any:
-    """The penalty with the strength that a caller said, either in it or beside it.
+    """The penalty with the strength that a caller said, either in it or next to it.
 
     Parameters
     ----------
@@ -202,7 +199,7 @@ class GroupCurvature(DiagonalCurvature):
 
 
 @dataclass(frozen=True, eq=False)
-class WithIntercept(Wrapper):
+class WithIntercept(Wrapper, Penalty):
     """``penalty(x without its last entry)``: the last entry is free, of the penalty and of its constraints.
 
     Of several classes as many intercepts stand last: ``count``.
@@ -242,7 +239,7 @@ class WithIntercept(Wrapper):
         return self.penalty.value(self._inside(x))
 
     def prox(self, x: Array, step: float) -> Array:
-        """The penalty's prox, beside the last entry as it is."""
+        """The penalty's prox, next to the last entry as it is."""
         return _append(self.penalty.prox(self._inside(x), step), self._last(x))
 
     @property
@@ -259,29 +256,10 @@ class WithIntercept(Wrapper):
         """That of the penalty, 0 for the last entry."""
         return _append(self.penalty.subtracted_gradient(self._inside(x)), 0 * self._last(x))
 
-    def violation(self, x: Array, gradient: Array) -> float:
+    def violation(self, x: Array, gradient: Array) -> Any:
         """The larger of the penalty's violation and the last entry of the gradient."""
-        if offers(self.penalty, ParallelPenalty):  # each column has a unit of its own
-            return self.alpha * max_abs(self.stationarities(x, gradient))
-        return max(self.penalty.violation(self._inside(x), self._inside(gradient)), max_abs(self._last(gradient)))
-
-    def values(self, x: Array) -> Array:
-        """Those of a penalty on columns, each without its last entry."""
-        return self.penalty.values(self._inside(x))
-
-    def stationarities(self, x: Array, gradient: Array) -> Array:
-        """Those of a penalty on columns, or the last entry of each column of the gradient where that is larger."""
-        within = self.penalty.stationarities(self._inside(x), self._inside(gradient))
-        last = self.penalty.sizes(self._last(gradient))
-        return namespace(last).where(last > within, last, within)
-
-    def sizes(self, x: Array) -> Array:
-        """Those of a penalty on columns; the last entries count too."""
-        return self.penalty.sizes(x)
-
-    def select_problems(self, which: Any) -> WithIntercept:
-        """The same penalty on some of the columns."""
-        return WithIntercept(self.penalty.select_problems(which), self.count)
+        inside = self.penalty.violation(self._inside(x), self._inside(gradient))
+        return None if inside is None else max(inside, max_abs(self._last(gradient)))
 
     def least_slope(self, x: Array, gradient: Array) -> Array:
         """That of the penalty, and the last entry of the gradient."""
@@ -291,9 +269,11 @@ class WithIntercept(Wrapper):
         """That of the penalty; zero for the last entry."""
         return _CurvatureBeforeLast(self.penalty.curvature(x[: -self.count]), int(x.shape[0]) - self.count)
 
-    def turned(self, x: Array, new: Array) -> Array:
+    def sign_changes(self, x: Array, new: Array) -> Array:
         """Those of the penalty; the last entry turns freely."""
-        return _append(self.penalty.turned(self._inside(x), self._inside(new)), self._last(x) != self._last(x))
+        return _append(
+            self.penalty.sign_changes(self._inside(x), self._inside(new)), self._last(x) != self._last(x)
+        )
 
     def kinks(self, x: Array) -> Array:
         """Those of the penalty; the last entry has none."""

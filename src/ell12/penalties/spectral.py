@@ -16,7 +16,6 @@ from ell12.operators.krylov import norm_from_gram
 from ell12.penalties.penalty_base import PenaltyBase
 from ell12.penalties.separable import LogSum
 from ell12.protocols import Array, Factored, offers
-from ell12.prox import prox_l12_spectral
 from ell12.prox.batching import as_decomposable
 from ell12.prox.closed_form import prox_vector
 
@@ -51,7 +50,7 @@ class Spectral(PenaltyBase, ABC):
 
     @abstractmethod
     def slope_at_zero(self, rank: int) -> float:
-        """The derivative by one more singular value, which is zero, beside ``rank`` positive ones."""
+        """The derivative by one more singular value, which is zero, next to ``rank`` positive ones."""
 
     def value(self, x: Any) -> float:
         """The penalty at a matrix."""
@@ -145,10 +144,6 @@ class SpectralL12(SpectralDifference):
         """The penalty of singular values."""
         return self.strength * (float(namespace(s).sum(s)) - self.l2_weight * norm(s))
 
-    def prox(self, x: Array, step: float) -> Array:
-        """`ell12.prox.prox_l12_spectral` with threshold ``alpha * step``."""
-        return prox_l12_spectral(_as_matrix(x), self.strength * as_step(step), l2_weight=self.l2_weight)
-
     def prox_values(self, s: Array, step: float) -> Array:
         """`ell12.prox.prox_l12` of the singular values."""
         return prox_vector(s, self.strength * step, self.l2_weight, positive=True)
@@ -169,12 +164,6 @@ class SpectralL12(SpectralDifference):
     def subtracted_slopes(self, s: Array) -> Array:
         """``alpha l2_weight s / ||s||``; zero at zero."""
         return self.strength * self.l2_weight * (s / (norm(s) or 1.0))
-
-    def subtracted_gradient(self, x: Any) -> Any:
-        """``alpha l2_weight x / ||x||_F``; zero at zero."""
-        if offers(x, Factored):
-            return replace(x, s=self.subtracted_slopes(x.s))
-        return self.strength * self.l2_weight * (x / (norm(x) or 1.0))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -16,7 +16,6 @@ from ell12.prox.cuda_rows import prox_on_gpu
 # From this many entries on a batch of short problems goes to the compiled loop: loading the loop costs more than
 # the plain operations take for smaller batches.
 COMPILED_PROX_FROM = 2**17
-LONGEST_COMPILED = 16  # The compiled loop takes problems of at most this many entries; longer ones do not gain.
 
 
 def prox_vector(z: Array, t: float, l2_weight: float, weights: Any = None, positive: bool = False) -> Array:
@@ -49,7 +48,7 @@ def prox_rows(rows: Array, t: Any, l2_weight: Any, weights: Array | None = None,
 
 @np.errstate(over="ignore", invalid="ignore")  # as silent as the other libraries; inf and NaN tell enough
 def plain_prox_rows(z: Array, t: Any, l2_weight: Any, weights: Array | None, positive: bool) -> Array:
-    """`prox_rows` without branches, to be differentiated and traced: the twin that the fast ways are tested by."""
+    """`prox_rows` without branches, to be differentiated and traced: the reference of the fast ways in tests."""
     xp = namespace(z)
     size = z if positive else _modulus(xp, z)
     if weights is not None:
@@ -94,7 +93,7 @@ def with_signs(xp: Any, x: Array, z: Array, size: Array) -> Array:
 
 def _compiled_prox_rows(rows: Any, t: float, l2_weight: float) -> Any:
     """`prox_rows` as one compiled loop for many short real problems; None where that does not apply."""
-    if rows.size < COMPILED_PROX_FROM or rows.shape[-1] > LONGEST_COMPILED or rows.dtype.char not in "fd":
+    if rows.size < COMPILED_PROX_FROM or rows.dtype.char not in "fd":
         return None
     if not can_compile():
         return None

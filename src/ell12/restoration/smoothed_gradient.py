@@ -11,9 +11,15 @@ from typing import Any, ClassVar, Protocol
 from ell12.backend import inner, namespace
 from ell12.operators import sent_like
 from ell12.operators.image_operators import Identity, Sampling
-from ell12.protocols import Array, DeclaringSolver, Iterate, Loss, Needs, Penalty, Point
+from ell12.protocols import Array, Iterate, Loss, Needs, Penalty, Point, Solver
 from ell12.restoration.stencil import STEPS
 from ell12.solvers.proximal_step import next_t
+
+# At the default tol, differences below this fraction of the range are smoothed, as in the paper: its mu is 100
+# alpha for images in [0, 1]. The smoothing falls with tol.
+SMOOTHED = 0.01
+# This fraction of the range is taken for nothing: the strength without noise, the last threshold of ADMM.
+NEGLIGIBLE = 1e-4
 
 
 class ImageLoss(Protocol):
@@ -49,7 +55,7 @@ class VariationPenalty(Penalty, Protocol):
         ...
 
 
-class ImageSolver(DeclaringSolver, Protocol):
+class ImageSolver(Solver, Protocol):
     """A solver of image restoration, which says whether it minimises the smoothed objective or the true one."""
 
     smooths: ClassVar[bool]

@@ -11,7 +11,7 @@ import numpy as np
 
 from ell12.backend import is_complex, is_number, is_numpy, like, max_abs, namespace, norm
 from ell12.backend.compiled_code import can_compile
-from ell12.checks import as_array, check_counts, check_flags, check_word
+from ell12.checks import as_array, as_step, check_counts, check_flags, check_word
 from ell12.losses import SquaredLoss
 from ell12.minimization import minimize
 from ell12.operators import adjoint_product, product
@@ -166,7 +166,10 @@ class TotalVariationL12(PenaltyBase):
 
     def prox(self, x: Array, step: float) -> Array:
         """The minimiser of ``1/2 ||. - x||^2 + step * value(.)``: a denoising problem, solved numerically."""
-        loss, penalty = SquaredLoss(Identity(tuple(x.shape)), x), replace(self, alpha=self.strength * step)
+        loss, penalty = (
+            SquaredLoss(Identity(tuple(x.shape)), x),
+            replace(self, alpha=self.strength * as_step(step)),
+        )
         solver: Any = SmoothedGradient() if self.smoothing else GrowingADMM()
         return minimize(loss, penalty, self.project(x), solver, tol=1e-3).x
 

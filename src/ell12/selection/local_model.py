@@ -8,6 +8,7 @@ less their means under H are orthogonal to the intercept.
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +18,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import validate_data
 
 from ell12.backend import as_numpy
-from ell12.checks import check_container, naming
+from ell12.checks import check_container, check_counts, naming
 from ell12.linear_model import L12ClassifierCV, L12CoxRegressor, L12Regressor, L12RegressorCV
 from ell12.linear_model.cox_regressor import Cox
 from ell12.linear_model.fit_problem import Data, FitProblem, passes
@@ -230,6 +231,7 @@ def local_model(X: Any, y: Any, model: Any, sample_weight: Any, offset: Any, n_j
         as_numpy(part) if passes(part) else part for part in (X, y, sample_weight, offset)
     )
     check_container(X, "X")
+    check_counts(least=-math.inf, n_jobs=n_jobs)
     if model is None:
         model = _default_fit(X, y, sample_weight, n_jobs)
     if not isinstance(model, SparseLinearModel):

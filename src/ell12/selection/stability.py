@@ -24,7 +24,7 @@ from ell12.protocols import Array
 from ell12.selection.half_samples import Entries, FitSelector, PathSelector, Selector, complementary_pairs
 
 # A plain call asks for this threshold and this number: of 0.55 to 0.95, 0.7 found the most true features at the
-# same promise (48 draws of six kinds, benchmarks/stability.py --tune).
+# same promise (48 draws of six kinds, docs/decisions/studies.md).
 THRESHOLD, EXPECTED_FALSE = 0.7, 1.0
 # Settings that keep to a bound exactly must not fail by rounding.
 ROUNDING = 1e-9
@@ -310,7 +310,8 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         sample_weight : array of shape (n_samples,), optional
             Weights, at least 0; see the notes.
         """
-        check_counts(least=2, optional=False, n_subsamples=self.n_subsamples)
+        check_counts(least=2, most=10**6, optional=False, n_subsamples=self.n_subsamples)
+        check_counts(least=-math.inf, n_jobs=self.n_jobs)
         if self.n_subsamples % 2:
             raise ValueError(f"n_subsamples must be even, for pairs of halves; got {self.n_subsamples}")
         with naming("random_state"):

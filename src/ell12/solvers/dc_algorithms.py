@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from ell12.backend import inner, max_abs
 from ell12.checks import check_counts, check_flags, check_positive, set_numbers
-from ell12.protocols import Array, DifferencePenalty, Iterate, Loss, Needs, Point, ProximalLoss
+from ell12.protocols import Array, DifferencePenalty, Iterate, Loss, Needs, Point, ProximalLoss, Solver, missing
 from ell12.solvers.proximal_step import ProximalStep, check_step, objective
 
 
@@ -59,6 +59,8 @@ class DCA:
         check_flags(warm_start=self.warm_start)
         set_numbers(self, "inner_tol")
         check_counts(least=1, optional=False, inner_max_iter=self.inner_max_iter)
+        if self.inner is not None and missing(self.inner, Solver):
+            raise TypeError(f"inner must be a Solver such as FISTA(), got {self.inner!r}")
 
     def iterates(self, loss: Any, penalty: DifferencePenalty, start: Point) -> Iterator[Iterate | None]:
         """Yield one iterate per inner problem solved, and None after each step within one."""

@@ -35,7 +35,7 @@ class Homotopy:
     Parameters
     ----------
     loss : loss
-        A quadratic `ell12.protocols.PointwiseLoss`, such as `ell12.SquaredLoss`.
+        A quadratic `ell12.protocols.ColumnLoss` with a ``curvature``, such as `ell12.SquaredLoss`.
     penalty : penalty
         A convex `ell12.protocols.PiecewisePenalty`, such as `ell12.L12` where ``l2_weight`` is 0.
     x : array

@@ -15,17 +15,15 @@ from ell12.operators.krylov import conjugate_gradients
 from ell12.protocols import (
     Array,
     ColumnLoss,
-    FarLoss,
     GroupPenalty,
     Iterate,
     Needs,
     PiecewisePenalty,
     Point,
-    offers,
 )
 from ell12.solvers.gram_descent import ROUNDS, positive_solution
 from ell12.solvers.proximal_gradient import NonmonotoneAPG
-from ell12.solvers.proximal_step import ProximalStep, check_step, objective, summed_size
+from ell12.solvers.proximal_step import ProximalStep, check_step, objective
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ class SmoothProblem:
 
     def __init__(self, loss: Any, penalty: Any, start: Point) -> None:  # noqa: ARG002
         self.loss, self.penalty = loss, penalty
-        self._summed = summed_size(loss)
+        self._summed = loss.value_scale
 
     def place(self, point: Point, value: float | None = None, gradient: Array | None = None) -> Place:
         """What is known at a point; one product with the adjoint of A, unless the gradient is known."""
@@ -101,10 +99,10 @@ class SmoothProblem:
     def leaving(self, here: Place) -> Callable[[Any], Any]:
         """The map from an x to the entries of groups that would turn back through zero on the way there."""
         x, used = here.point.x, here.x != 0
-        return lambda full: used & as_numpy(self.penalty.turned(x, like(full, x)))
+        return lambda full: used & as_numpy(self.penalty.sign_changes(x, like(full, x)))
 
     def fits(self, columns: int) -> bool:
-        """Whether a dense Hessian in this number of columns is small beside the data."""
+        """Whether a dense Hessian in this number of columns is small compared with the data."""
         return columns <= self.loss.most_columns
 
     def hessian(self, place: Place, columns: Any) -> Any:
@@ -165,7 +163,7 @@ class _NewtonSolver:
         problem, point, steps = self.problem(loss, penalty, start), start, self.first_steps
         take_newton_step = NewtonStep(problem)
         take_proximal_step = ProximalStep(loss, penalty, self.step, start)
-        is_far = offers(loss, FarLoss) and loss.is_far
+        is_far = loss.out_of_memory
         while True:
             for n, iterate in enumerate(NonmonotoneAPG(self.step).iterates(loss, penalty, point), 1):
                 yield iterate
@@ -201,7 +199,7 @@ class SupportNewton(_NewtonSolver):
 
     Notes
     -----
-    For real vectors x. The Hessian of the support is a dense matrix, unless that would be large beside sparse
+    For real vectors x. The Hessian of the support is a dense matrix, unless that would be larger than sparse
     data: then its systems are solved by conjugate gradients.
 
     Examples

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from ell12.backend import inner
 from ell12.checks import set_numbers
-from ell12.protocols import ForeseeingLoss, Iterate, Loss, Needs, Penalty, Point, offers
+from ell12.protocols import Iterate, Loss, Needs, Penalty, Point
 from ell12.solvers.proximal_step import Nonmonotone, ProximalStep, check_step, next_t, objective
 
 
@@ -149,7 +149,5 @@ class NonmonotoneAPG:
         """Yield one iterate a step."""
         take_step = ProximalStep(loss, penalty, self.step, start)
         state = Nonmonotone(start, objective(loss, penalty, start), self.eta, self.delta)
-        # The next y is known before the value at z: a loss over far data finds both in one pass.
-        ahead = {"foresee": loss.foresee} if offers(loss, ForeseeingLoss) else {}
         while True:
-            yield state.advance(take_step.measured, **ahead).iterate()
+            yield state.advance(take_step.measured, loss.announce).iterate()

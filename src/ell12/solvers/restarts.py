@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ell12.protocols import ColumnLoss, Iterate, Needs, PiecewisePenalty, Point
+from ell12.checks import check_counts, generator
+from ell12.protocols import ColumnLoss, Iterate, Needs, PiecewisePenalty, Point, Solver, missing
 from ell12.solvers.gram_descent import GramDescent
 from ell12.solvers.newton import LARGEST
 from ell12.solvers.working_set import MOST_STEPS, WorkingSet
@@ -30,7 +31,7 @@ class Restarts:
     ----------
     n_starts : int, default 200
         How many random points.
-    random_state : int, default 0
+    random_state : int or Generator, default 0
         Their seed.
     solver : Solver, optional
         What runs from the start, and from the best point; `ell12.WorkingSet` by default.
@@ -49,10 +50,16 @@ class Restarts:
     """
 
     n_starts: int = 200
-    random_state: int = 0
+    random_state: Any = 0
     solver: Any = field(default_factory=WorkingSet)
 
     needs: ClassVar[Needs] = Needs(ColumnLoss, PiecewisePenalty, x="real vector, columns at hand")
+
+    def __post_init__(self) -> None:
+        check_counts(least=0, most=10**6, optional=False, n_starts=self.n_starts)
+        generator(self.random_state)
+        if missing(self.solver, Solver):
+            raise TypeError(f"solver must be a Solver such as WorkingSet(), got {self.solver!r}")
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
         """Yield None during the runs, so that the loop sees the time; then the iterates from the best point."""

@@ -13,13 +13,10 @@ import numpy as np
 from ell12.backend import as_numpy, indices_like, is_array, is_numpy, rounding
 from ell12.protocols import (
     ColumnLoss,
-    FarLoss,
     Iterate,
     Needs,
     PiecewisePenalty,
     Point,
-    PointwiseLoss,
-    offers,
     with_alpha,
 )
 from ell12.solvers.gram_descent import GramDescent, minimise_by_models
@@ -72,7 +69,7 @@ class WorkingSet:
     For real vectors; for losses whose columns are at hand (`ell12.protocols.ColumnLoss`), which those of a
     LinearOperator are not; and for penalties that tell their smooth pieces (`ell12.protocols.PiecewisePenalty`),
     as `ell12.L12` does. The objective never rises beyond rounding. Data on a GPU stay there
-    (`ell12.protocols.HostedLoss`): the problem in a few columns is solved on the host.
+    (``on_host`` of the loss): the problem in a few columns is solved on the host.
 
     Examples
     --------
@@ -96,7 +93,7 @@ class WorkingSet:
         if loss.is_quadratic and here.violation > FAR * problem.pull > 0:
             here = yield from problem.easier_iterates(here)
         while True:
-            yield replace(here.iterate, stuck=no_progress)
+            yield replace(here.iterate, no_progress=no_progress)
             old, (new, ending) = here, problem.improve(here)
             here, solver = new or problem.proximal_step(here), problem.solver_after(ending)
             no_progress = solver == "WorkingSet" and not problem.is_progress(old, here)
@@ -124,7 +121,7 @@ class _Columns(PiecewiseProblem):
         super().__init__(loss, penalty, start)
         self._step: ProximalStep | None = None
         self.free = np.flatnonzero(~penalty.kinks(start.x))
-        self.is_far = offers(loss, FarLoss) and loss.is_far
+        self.is_far = loss.out_of_memory
         entries = math.inf if self.is_far else start.x.size * math.prod(start.prediction.shape)
         self.is_small, self.may_follow, self.ratio = entries <= SMALL, False, 0.0
 
@@ -144,7 +141,7 @@ class _Columns(PiecewiseProblem):
         small = self.is_small and self.loss.is_quadratic and here.x.dtype == np.float64
         small = small and self.fits(math.prod(here.point.prediction.shape))  # its factors are dense
         small = small and is_numpy(here.point.prediction)  # on a device each of its many steps would be a call
-        far = small and here.violation > FAR * self.pull > 0 and offers(self.loss, PointwiseLoss)
+        far = small and here.violation > FAR * self.pull > 0 and self.loss.curvature(here.point) is not None
         return bool(far and self.penalty.convex.curvature(here.point.x).largest == 0)
 
     def easier_iterates(self, here: Place) -> _Iterates:
@@ -292,7 +289,7 @@ def _with_entries(x: Any, columns: Any, values: Any) -> Any:
 
 
 def hosted_iterates(solver: Any, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
-    """The iterates of a solver that works on NumPy vectors, for a `ell12.protocols.HostedLoss`, sent to its data.
+    """The iterates of a solver that works on NumPy vectors, the loss seen from the host, and sent to its data.
 
     They carry their gradients, so that a certificate costs no product. Once they have many entries, nmAPG goes on.
     """

@@ -8,13 +8,13 @@ import numpy as np
 
 from ell12.backend import is_numpy
 from ell12.completion.squared_error import EntryLoss
-from ell12.protocols import CertifyingPenalty, Needs, Point
+from ell12.protocols import Needs, Penalty, Point
 
 
 class Rival:
     """A solver for NumPy arrays that bounds a rank or a norm by itself, and takes no penalty."""
 
-    needs: ClassVar[Needs] = Needs(EntryLoss, CertifyingPenalty, "factors")
+    needs: ClassVar[Needs] = Needs(EntryLoss, Penalty, "factors")
 
     def check(self, loss: Any, penalty: Any) -> None:
         """Raise unless the problem is one for this rival."""
