@@ -102,14 +102,14 @@ def test_only_what_is_sparse_is_counted():
 
 def test_a_matrix_over_sparse_columns_has_no_more_numbers_than_they_have(monkeypatch):
     A, b = sparse_problem()
-    assert SquaredLoss(A, b).most_columns == prediction.FEWEST
-    monkeypatch.setattr(prediction, "FEWEST", 5)
+    assert SquaredLoss(A, b).most_columns == prediction.GRAM_COLUMNS
+    monkeypatch.setattr(prediction, "GRAM_COLUMNS", 5)
     assert SquaredLoss(A, b).most_columns ** 2 == pytest.approx(A.nnz)
 
 
 @pytest.mark.parametrize("l2_weight", [0.0, 1.0])
 def test_memory_stays_below_three_times_the_data(l2_weight, monkeypatch):
-    monkeypatch.setattr(prediction, "FEWEST", 50)
+    monkeypatch.setattr(prediction, "GRAM_COLUMNS", 50)
     A, b = sparse_problem(3, (2000, 2000), 0.03)
     data = A.data.nbytes + A.indices.nbytes + A.indptr.nbytes
     loss, penalty = SquaredLoss(A, b), L12(0.02, l2_weight)

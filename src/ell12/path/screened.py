@@ -104,7 +104,8 @@ class ScreenedPath:
         self.is_gram = loss.is_quadratic and loss.curvature(nothing) is not None
         self.most, every = min(LARGEST, loss.most_columns), np.flatnonzero(self.allowed)
         rows = math.prod(nothing.prediction.shape)
-        self.has_every = every.size <= min(self.most, max(rows, GATHERED * len(alphas)))
+        self.gathered = GATHERED**2 if self.is_far else GATHERED  # full gradients cost as many times more there
+        self.has_every = every.size <= min(self.most, max(rows, self.gathered * len(alphas)))
         self.columns = every if self.has_every else every[:0]
         self.gram: Any = None
         self.seen = self.size
@@ -173,8 +174,7 @@ class ScreenedPath:
 
     def _steepest(self, reaches: Array, needed: int) -> Array:
         """The columns that are needed, and others such that ``(needed + others) others = gathered * columns``."""
-        gathered = GATHERED**2 if self.is_far else GATHERED  # there a full gradient costs as many times more
-        others = int(math.sqrt(gathered * self.size + needed**2 / 4) - needed / 2)
+        others = int(math.sqrt(self.gathered * self.size + needed**2 / 4) - needed / 2)
         total = min(needed + others, int(self.most), int(np.count_nonzero(self.allowed)))
         return np.sort(np.argpartition(-reaches, total - 1)[:total])
 
@@ -204,6 +204,7 @@ class ScreenedPath:
         """Add columns, or begin anew with these where all together would be too many."""
         both = np.concatenate([self.columns, np.setdiff1d(columns, self.columns)])  # as the loss holds them
         self.columns, self.gram = both if both.size <= self.most else columns, None
+        self.has_every = self.columns.size == np.count_nonzero(self.allowed)
 
     # Solutions
 
