@@ -89,10 +89,6 @@ class LinearLoss(PredictionLoss[Given_co]):
         arrays: dict[str, Any] = {name: as_numpy(part) for name, part in parts.items() if part is not None}
         return self._derived(**arrays).for_run()
 
-    def gram_product(self, v: Array) -> Array:
-        """``A' diag(w) A v`` times the largest curvature: its largest eigenvalue bounds that of all Hessians."""
-        return self.second_bound * self.gradient_of(self.scale * self._weighted(self.A @ v))
-
     def hessian(self, point: Point, columns: Array | None = None, others: Array | None = None) -> Array:
         """The Hessian in the given entries of x, or in all: a dense matrix, a fresh copy; for Newton's method.
 
