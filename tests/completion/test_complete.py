@@ -191,7 +191,7 @@ def test_ctrl_c_in_the_fit_gives_the_best_so_far(ctrl_c_after):
         ({"tol": "small"}, "tol must be a number >= 0, got 'small'"),
         ({"tol": None}, "tol must be a number >= 0, got None"),
         ({"tol": np.ones(2)}, "tol must be a number >= 0"),
-        ({"max_iter": "many"}, "max_iter must be a number >= 0, got 'many'"),
+        ({"max_iter": "many"}, "max_iter must be a whole number >= 0, got 'many'"),
         ({"max_iter": 1.5}, "max_iter must be a whole number"),
         ({"random_state": "x"}, "random_state"),
     ],

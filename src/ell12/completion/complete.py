@@ -162,6 +162,8 @@ def complete_matrix(
     alpha = _checked_strength(alpha, penalty)
     if solver is not None:
         check_kind(solver, "solver", Solver, "BlockAPG()")
+        if solver.needs.x not in ("factors", "anything"):
+            raise TypeError(f"solver must take factors, as BlockAPG() does, got {solver!r}")
     observed = Observed.of(X)
     space = SearchSpace.suited_to(observed, penalty=penalty, center=center, scale=scale, max_rank=max_rank)
     choice = space.first

@@ -357,7 +357,7 @@ def keep_fit(estimator: Any, result: Any) -> None:
 
 
 def _is_dispatched(X: Any) -> bool:
-    """Whether X is an array of another library than NumPy, and scikit-learn is told to let such pass."""
+    """Whether X is an array of another library than NumPy, and scikit-learn lets such pass."""
     other = (is_array(X) and not isinstance(X, np.ndarray)) or (is_sparse(X) and not scipy.sparse.issparse(X))
     return other and bool(get_config()["array_api_dispatch"])
 

@@ -259,7 +259,8 @@ def _from_sparse(X: Any, name: str) -> Observed:
     shape = tuple(map(int, X.shape))
     if len(shape) != 2:
         raise ValueError(f"{name} must be a matrix, got shape {shape}")
-    rows, columns, values = stored_entries(X, name)
+    with naming(name):
+        rows, columns, values = stored_entries(X, name)
     values = as_real(values, name)
     if not all_finite(values):
         raise ValueError(f"{name} stores NaN or infinity; a stored entry is a known one, so remove it instead")

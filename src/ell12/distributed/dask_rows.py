@@ -256,7 +256,7 @@ def _as_arrays(*parts: Any) -> tuple[Any, ...]:
 
 
 def _as_plain(values: Any) -> Any:
-    """Numbers that NumPy would hold as objects, as it holds numbers: truth values beside floats, nullable ones."""
+    """Numbers that NumPy would hold as objects, as it holds numbers: truth values and floats, nullable ones."""
     if values.ndim == 1:
         plain = getattr(values.dtype, "numpy_dtype", values.dtype)
         return values if plain == values.dtype or plain.kind not in "biuf" else values.astype(plain)

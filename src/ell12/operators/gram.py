@@ -146,7 +146,7 @@ def shifted_solver(gram: Array, ridge: float) -> Callable[[Array], Array]:
 # take two thirds of the time of a product with the whole matrix.
 SPARSE = 8
 # Up to this many columns a dense Gram matrix is made, however few numbers a sparse A holds and however many rows
-# are read for it, and so many that are no longer asked for stay in a store: 8 MB, little beside the rest.
+# are read for it, and as many that are no longer asked for stay in a store: 8 MB.
 GRAM_COLUMNS = 1000
 
 

@@ -45,7 +45,7 @@ class ModuliL12(PenaltyBase):
         return signs(x)
 
     def spread(self, values: Array) -> Array:
-        """One number for each modulus, shaped to stand beside the entries of an array."""
+        """One number for each modulus, shaped to stand next to the entries of an array."""
         return values
 
     def check_shape(self, shape: tuple[int, ...]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np  # noqa: F401 -- for the examples
@@ -34,7 +35,7 @@ from ell12.operators.image_operators import (
 )
 from ell12.protocols import Array
 from ell12.restoration.pixels import as_image, as_mask, channels_first, mask_like, without_unknown
-from ell12.restoration.restore import MAX_ITER, TOL, ImageProblem, Options, documented
+from ell12.restoration.restore import ImageProblem, Options, documented
 from ell12.restoration.sigma import noise_level
 from ell12.restoration.splitting import TotalVariationDCA
 from ell12.restoration.strength_choice import strength_for_deblurring
@@ -45,7 +46,7 @@ from ell12.restoration.total_variation import TotalVariationL12
 NOISE_FREE_SOLVER = TotalVariationDCA(inner_tol=1e-5, inner_max_iter=100, convex_start=True, least_gain=3e-4)
 
 
-@documented(TOL)
+@documented(0.005)
 def deblur_tv(
     image: Array,
     psf: Array,
@@ -56,8 +57,8 @@ def deblur_tv(
     loss: str = "squared",
     channel_axis: int | None = None,
     solver: Any = None,
-    tol: float = TOL,
-    max_iter: int = MAX_ITER,
+    tol: float = 0.005,
+    max_iter: int = 5000,
     run: Run | None = None,
     return_result: bool = False,
 ) -> Any:
@@ -100,15 +101,11 @@ def deblur_tv(
     """
     options = Options(alpha, penalty, sigma, loss, channel_axis, solver, tol, max_iter, run, return_result)
     y, ndim = channels_first(as_image(image), channel_axis)
-    A = blur(psf, y, ndim, penalty.boundary)
-
-    def estimate() -> float:
-        return noise_level(y, ndim)
-
+    A, estimate = blur(psf, y, ndim, penalty.boundary), partial(noise_level, y, ndim)
     return ImageProblem(y, A, y, ndim, options, estimate=estimate, rule=strength_for_deblurring).restore()
 
 
-@documented(TOL)
+@documented(0.005)
 def reconstruct_mri(
     data: Array,
     mask: Array,
@@ -119,8 +116,8 @@ def reconstruct_mri(
     real: bool | None = None,
     channel_axis: int | None = None,
     solver: Any = None,
-    tol: float = TOL,
-    max_iter: int = MAX_ITER,
+    tol: float = 0.005,
+    max_iter: int = 5000,
     run: Run | None = None,
     return_result: bool = False,
 ) -> Any:
@@ -176,7 +173,7 @@ def reconstruct_mri(
     return ImageProblem(y, A, adjoint(A) @ y, len(mask.shape), options).restore()
 
 
-@documented(TOL)
+@documented(0.005)
 def restore_tv(
     y: Array,
     A: Any,
@@ -187,8 +184,8 @@ def restore_tv(
     loss: str = "squared",
     channel_axis: int | None = None,
     solver: Any = None,
-    tol: float = TOL,
-    max_iter: int = MAX_ITER,
+    tol: float = 0.005,
+    max_iter: int = 5000,
     run: Run | None = None,
     return_result: bool = False,
 ) -> Any:

@@ -1,4 +1,4 @@
-"""Directions in which one column is told from all others: the rows of an inverse of the correlations.
+"""Directions in which one column differs from all others: the rows of an inverse of the correlations.
 
 The direction of a column a_j is a vector z_j that is nearly orthogonal to the other columns. An exact inverse has
 those that are orthogonal, and exists for fewer columns than samples. The nodewise Lasso (Zhang & Zhang 2014, van
@@ -28,7 +28,7 @@ from ell12.solvers.gram_descent import SWEEPS_ALONE, descend_on
 MOST_CALLS = 50  # of coordinate descent for one nodewise Lasso
 Directions = Callable[[Array], Array]  # numbers of columns -> their directions, one for each
 
-# The Gram matrix of up to so many columns is made (200 MB); with more, each problem finds its columns by itself.
+# The Gram matrix of up to this many columns is made (200 MB); with more, each problem finds its columns by itself.
 MOST_COLUMNS = 5000
 # How far a nodewise problem is solved, relative to its strength: bias and variance change by as little.
 TOL = 1e-5
@@ -42,7 +42,7 @@ INFLATION = 1.4
 MOST_USED = 1 / 3
 # A column depends on others if its direction is shorter than this share of it.
 LEAST_LENGTH = 1e-4
-# So many features at a time are a task of their own.
+# This many features at a time are a task of their own.
 CHUNK = 50
 
 

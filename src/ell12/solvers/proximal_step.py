@@ -45,7 +45,7 @@ def known_lipschitz(loss: Loss) -> float:
 def rise(loss: Loss, penalty: Penalty, new: Point, base: Point, gradient: Array) -> float:
     """The rise of the objective between two points, by the gradient at ``base``.
 
-    The difference of the two values holds the rounding of both predictions: where these are large beside the
+    The difference of the two values holds the rounding of both predictions: where these are larger than the
     residual, it hides a rise, or a fall, that this one shows.
     """
     linear = float(inner(gradient, new.x - base.x))
@@ -123,7 +123,7 @@ class ProximalStep:
         return new
 
     def measured(self, point: Point, near: Point, ahead: Callable[[Point], None]) -> Step:
-        """The step with its objective; ``ahead`` is told of the new point before its value is asked for."""
+        """The step with its objective; ``ahead`` gets the new point before its value is needed."""
         new = self(point, near.x)
         ahead(new)
         largest, square = difference(new.x, point.x)
@@ -266,10 +266,10 @@ class Nonmonotone:
         Parameters
         ----------
         take_step : function
-            Of the point to step from, the present x, and a function to be told of the new point before its
+            Of the point to step from, the present x, and a function that gets the new point before its
             objective is found. It returns a `ell12.solvers.proximal_step.Step` or what behaves like one.
         announce : function, default _ignore
-            Told where the next step is likely to begin, as a function and its arguments.
+            Gets where the next step is likely to begin, as a function and its arguments.
         turns_back : function, optional
             Of the new point, the extrapolated one and x: whether the momentum leads uphill and begins anew
             (O'Donoghue & Candès, doi:10.1007/s10208-013-9150-3). That nmAPG converges does not depend on momentum.
