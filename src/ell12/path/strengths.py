@@ -140,7 +140,9 @@ def best_on_log_grid(
     ratio: float = 1.5,
     least: float = 0.0,
     most: float = math.inf,
+    reach: float = 1e6,
     patience: int = 2,
+    gain: float = 0.0,
 ) -> float:
     """The strength of the lowest score: a search in both directions on a logarithmic grid, then a parabola.
 
@@ -159,8 +161,12 @@ def best_on_log_grid(
         Between two neighbours on the grid, above 1.
     least, most : float, default 0 and infinity
         No strength outside is scored or returned.
+    reach : float, default 1e6
+        Nor is one that is smaller or larger than ``first`` by more than this factor.
     patience : int, default 2
         How many steps in a row may bring nothing.
+    gain : float, default 0
+        A score that is not lower by more than this share brings nothing.
 
     Examples
     --------
@@ -170,19 +176,20 @@ def best_on_log_grid(
     0.3
     """
     scores: dict[int, float] = {}
+    low, high = max(least, first / reach), min(most, first * reach)
 
     def at(step: int) -> float:
         if step not in scores:
             alpha = first * ratio**step
-            value = score(alpha) if step == 0 or least <= alpha <= most else math.inf
+            value = score(alpha) if step == 0 or low <= alpha <= high else math.inf
             scores[step] = value if math.isfinite(value) else math.inf
         return scores[step]
 
     best = 0
     for direction in (-1, 1):
         step, failures = direction, 0
-        while failures < patience and least <= first * ratio**step <= most and 0 < first * ratio**step < math.inf:
-            best, failures = (step, 0) if at(step) < at(best) else (best, failures + 1)
+        while failures < patience and low <= first * ratio**step <= high:
+            best, failures = (step, 0) if at(step) < (1 - gain) * at(best) else (best, failures + 1)
             step += direction
         if best != 0:
             break
