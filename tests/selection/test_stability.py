@@ -195,7 +195,7 @@ def test_any_number_of_jobs_and_sparse_data_or_solutions_give_the_same_bits(data
     np.testing.assert_array_equal(one.path_frequencies_, two.path_frequencies_)
     sparse = StabilitySelection(**FEW).fit(scipy.sparse.csr_array(X), y)
     np.testing.assert_array_equal(one.path_frequencies_, sparse.path_frequencies_)
-    monkeypatch.setattr("ell12.selection.half_samples.DENSE", 0)
+    monkeypatch.setattr("ell12.selection.half_samples.LARGEST", 0)
     np.testing.assert_array_equal(one.path_frequencies_, StabilitySelection(**FEW).fit(X, y).path_frequencies_)
     other = StabilitySelection(**FEW | {"random_state": 1}).fit(X, y)
     assert not np.array_equal(one.path_frequencies_, other.path_frequencies_)

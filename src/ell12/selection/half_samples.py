@@ -21,12 +21,7 @@ from ell12.linear_model.sparse_model import SparseLinearModel
 from ell12.minimization import Result, Status
 from ell12.path import alpha_grid, falling, grid_size
 from ell12.protocols import Array, with_alpha
-
-# Halves have larger gradients than all samples have, by chance: their paths begin at this multiple of the strength
-# at which that of all samples begins. Noise alone has gradients that are larger by the root of 2.
-FURTHER = 2**0.5
-# Solutions of a path with more numbers than this (128 MB) are kept sparse.
-DENSE = 2**24
+from ell12.selection.local_model import LARGEST
 
 
 def complementary_pairs(
@@ -170,7 +165,8 @@ class PathSelector(Selector):
         varies = np.bincount(self.unit, _varies(problems[0], features), count) > 0
         self.candidates = (factors > 0) & np.isfinite(factors) & varies
         size = grid_size(alphas, 25)
-        top = 0.0 if size is None else FURTHER * model._first_strength(problems, penalty)
+        # Of noise alone halves have gradients that are larger by the root of 2 than those of all samples.
+        top = 0.0 if size is None else 2**0.5 * model._first_strength(problems, penalty)
         self.alphas = falling(alphas) if size is None else alpha_grid(top, size, eps)
 
     def strata(self) -> tuple[Array | None, str]:
@@ -211,7 +207,7 @@ class PathSelector(Selector):
 
     def _are_sparse(self, problem: Any) -> bool:
         """Whether solutions are kept as sparse columns: only where they fill a memory, as that takes time."""
-        return problem.n_targets == 0 and self.unit.size * problem.n_rows * self.n_strengths > DENSE
+        return problem.n_targets == 0 and self.unit.size * problem.n_rows * self.n_strengths > LARGEST
 
     def _most_entries(self, problem: Any, most: int) -> int:
         """The number of entries beyond which more than ``most`` candidates have come in."""

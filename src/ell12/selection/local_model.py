@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from scipy.linalg import null_space
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import validate_data
 
@@ -34,7 +35,9 @@ from ell12.penalties import L1
 from ell12.protocols import Array
 
 # Columns whose correlation matrix has an eigenvalue below this one are dependent, up to rounding.
-LEAST_EIGENVALUE = 1e-10
+LEAST_EIGENVALUE = np.finfo(np.float64).eps ** 0.625
+# Arrays of more numbers than this (128 MB) are made in parts, or kept sparse.
+LARGEST = 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +93,11 @@ class LocalModel:
         return isinstance(self.problem.loss, SquaredLoss | HuberLoss)
 
     @property
+    def rows_are_samples(self) -> bool:
+        """Whether each sample has a row of its own; survival times share the sets at risk."""
+        return self.row_loss is None
+
+    @property
     def varying(self) -> Array:
         """Which columns are not constant; without an intercept, which are not zero."""
         loss = self.problem.loss
@@ -117,8 +125,10 @@ class LocalModel:
         intercepts = self.coef.size + np.arange(self.problem.n_intercepts)
         if features.size >= self.n_samples:
             return None
-        found = refit(self.problem, self.x, L1(), np.concatenate([features, intercepts]))
-        return None if found is None else replace(self, x=found)
+        return self._with(refit(self.problem, self.x, L1(), np.concatenate([features, intercepts])))
+
+    def _with(self, x: Array | None) -> LocalModel | None:
+        return None if x is None else replace(self, x=x)
 
     def separates(self) -> bool:
         """Whether two classes are told apart without error."""
@@ -223,7 +233,74 @@ class LocalColumns:
         return found
 
 
-def local_model(X: Any, y: Any, model: Any, sample_weight: Any, offset: Any, n_jobs: int | None) -> LocalModel:
+@dataclass(frozen=True, eq=False)
+class ClassModel(LocalModel):
+    """The coefficients of one class less their mean over all K classes: the others have K - 2 contrasts.
+
+    The curvature of a sample is a matrix of K - 1 rows and columns. Its root takes the place of the sample's row.
+    """
+
+    number: int
+
+    @property
+    def coef(self) -> Array:
+        """The coefficients of the class, less the mean over the classes."""
+        rows = self.problem.coefficients(self.x)[0]
+        return rows[self.number] - rows.mean(axis=0)
+
+    @property
+    def prediction(self) -> Array:
+        """The linear functions of the classes, less their mean over the classes."""
+        found = super().prediction
+        return found - found.mean(axis=1, keepdims=True)
+
+    @property
+    def varying(self) -> Array:
+        """Which columns are not constant; without an intercept, which are not zero."""
+        loss, size = self.problem.loss, self.data.X.shape[1]
+        found = loss.column_curvatures(loss.point(loss.start()))[: size * loss.A.k]
+        return found.reshape(size, loss.A.k)[:, 0] > 0
+
+    @property
+    def rows_are_samples(self) -> bool:
+        """Whether each sample has a row of its own."""
+        return False
+
+    def columns(self) -> LocalColumns:
+        """The columns of the class, and behind them those of the other contrasts."""
+        n, classes = self.n_samples, self.problem.loss.A.k
+        other = np.arange(classes) != self.number
+        first = np.where(other, -1 / (classes - 1), 1.0)
+        contrasts = np.column_stack([first, null_space(np.stack([other, ~other]).astype(float))])
+        p = np.exp(self.prediction)
+        p /= p.sum(axis=1, keepdims=True)
+        spread = (p[:, :, None] * contrasts) - p[:, :, None] * (p @ contrasts)[:, None, :]
+        values, vectors = np.linalg.eigh(self._weight().reshape(n, -1)[:, :1, None] * (contrasts.T @ spread))
+        root = np.sqrt(np.maximum(values, 0.0))
+        inverse = np.divide(1.0, root, out=np.zeros_like(root), where=values > LEAST_EIGENVALUE)
+        rows = (vectors * root[:, None, :]).transpose(0, 2, 1)  # (n, row, contrast)
+        slope = inverse * np.einsum("iab,ia->ib", vectors, self._slope() @ contrasts)
+        A = np.einsum("iba,ij->ibaj", rows, to_dense(self.data.X)).reshape(n * (classes - 1), -1)
+        if self.intercept:
+            basis = np.linalg.qr(rows.reshape(n * (classes - 1), -1))[0]
+            A -= basis @ (basis.T @ A)
+        varying = np.tile(self.varying, classes - 1)
+        return LocalColumns.of(A, np.ones(len(A)), slope.ravel(), varying, n, intercept=False)
+
+    def refitted(self, features: Array) -> LocalModel | None:
+        """The fit without a penalty to some features, the last class having none; None where none is unique."""
+        classes, size = self.problem.loss.A.k, self.data.X.shape[1]
+        if features.size * (classes - 1) >= self.n_samples:
+            return None
+        entries = (features[:, None] * classes + np.arange(classes - 1)).ravel()
+        return self._with(
+            refit(self.problem, self.x, L1(), np.append(entries, np.arange(size * classes, self.x.size)))
+        )
+
+
+def local_model(
+    X: Any, y: Any, model: Any, label: Any, sample_weight: Any, offset: Any, n_jobs: int | None
+) -> LocalModel:
     """The model that intervals are wanted for, fitted here if it is not yet."""
     if is_chunked(X) or is_far(X):
         raise TypeError("X must be in memory for intervals: a NumPy array, a DataFrame or a sparse matrix")
@@ -244,15 +321,33 @@ def local_model(X: Any, y: Any, model: Any, sample_weight: Any, offset: Any, n_j
     own, data = observed(model, X, y, sample_weight, offset)
     data = _used(own, data)
     problems = own._problems(data)
-    if len(problems) > 1 or problems[0].n_rows > 1:
-        kind = "2 classes" if is_classifier(own) else "one target"
-        raise ValueError(f"y must hold {kind} for intervals, got {sum(each.n_rows for each in problems)}")
-    problem = problems[0]
+    row = _row_of(own, label, sum(each.n_rows for each in problems))
+    problem = problems[min(row, len(problems) - 1)]
     coef, level = (np.asarray(as_numpy(part), dtype=np.float64) for part in (model.coef_, model.intercept_))
-    x = problem.unknown(coef.reshape(1, -1), level.reshape(-1))
+    if len(problems) > 1:
+        coef, level = coef[row], level[row]
+    x = problem.unknown(coef.reshape(-1, data.X.shape[1]), level.reshape(-1))
     intercept, names = bool(getattr(own, "fit_intercept", False)), vars(model).get("feature_names_in_")
+    names = None if names is None else list(map(str, names))
+    if problem.n_classes:
+        return ClassModel(data, problem, x, intercept, None, names, row)
     row_loss = _row_loss(own, data) if isinstance(problem.loss, CoxLoss) else None
-    return LocalModel(data, problem, x, intercept, row_loss, None if names is None else list(map(str, names)))
+    return LocalModel(data, problem, x, intercept, row_loss, names)
+
+
+def _row_of(model: Any, label: Any, count: int) -> int:
+    """The row of coefficients that are asked for."""
+    if count == 1 and label is None:
+        return 0
+    classes = as_numpy(model.classes_).tolist() if is_classifier(model) and count > 1 else []
+    if count > 1 and not classes:
+        raise ValueError(f"y must hold one target for intervals, got {count}")
+    if label not in classes:
+        known = (
+            f"y must hold 2 classes, or label be one of {classes}" if classes else "label is for several classes"
+        )
+        raise ValueError(f"{known}; got label={label!r}")
+    return classes.index(label)
 
 
 def _used(model: Any, data: Data) -> Data:
