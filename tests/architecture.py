@@ -17,8 +17,6 @@ import tokenize
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ell12.path.columnwise import ColumnsL12
-
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "ell12"
 
@@ -362,7 +360,6 @@ def _things() -> list[object]:
         ell12.L12(1.0),
         ell12.GroupL12([0, 1], 1.0),
         ell12.RowsL12(1.0),
-        ColumnsL12([1.0]),
         ell12.penalties.LogSum(1.0),
         ell12.penalties.CappedL1(1.0),
         ell12.penalties.Lp(1.0),

@@ -6,7 +6,6 @@ import pytest
 import scipy.sparse
 
 import ell12
-from ell12.path.columnwise import ColumnsL12
 
 A = np.random.default_rng(0).standard_normal((12, 3))
 b = A[:, 0]
@@ -76,7 +75,6 @@ CALLS = [
     ("c", lambda: ell12.losses.QuadraticLoss(np.eye(2), np.array([1e250, 1.0]))),
     ("passes", lambda: ell12.solvers.ProxSVRG(passes=10**400)),
     ("accelerated", lambda: ell12.restoration.AlternatingMinimization(accelerated=TWO)),
-    ("x", lambda: ColumnsL12([1.0, 2.0]).value(RAGGED)),
     ("x", lambda: ell12.penalties.TruncatedNuclear(1.0).prox(A[..., None], 1.0)),
     ("x", lambda: ell12.penalties.NoPenalty().prox(RAGGED, 1.0)),
     ("x", lambda: ell12.TotalVariationL12(1.0).value(0)),
@@ -172,12 +170,6 @@ def test_spectral_penalties_of_nan_are_nan_and_of_any_precision_keep_it(penalty)
 def test_a_tolerance_whose_square_overflows_ends_conjugate_gradients_at_once():
     solver = ell12.restoration.AlternatingMinimization(cg_tol=1e300)
     assert np.isfinite(ell12.denoise_tv(A, 0.1, solver=solver, max_iter=3, return_result=True).image).all()
-
-
-def test_tensors_of_strengths_go_with_numpy_arrays():
-    torch = pytest.importorskip("torch")
-    found = ColumnsL12(torch.tensor([0.5, 1.0], dtype=torch.float16)).prox(A[:, :2], 1.0)
-    np.testing.assert_array_equal(found, ColumnsL12([0.5, 1.0]).prox(A[:, :2], 1.0))
 
 
 def test_a_path_does_not_go_on_from_a_run_that_diverged():

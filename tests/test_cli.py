@@ -185,23 +185,6 @@ def test_a_pattern_and_several_files_need_a_folder(call, folder):
     assert "need a folder" in error
 
 
-def test_several_images_have_a_bar_on_a_terminal(folder, tmp_path):
-    pty = pytest.importorskip("pty")
-    main, other = pty.openpty()
-    command = [sys.executable, "-m", "ell12", "denoise", str(folder), str(tmp_path / "clean"), "--alpha", "0.1"]
-    process = subprocess.Popen(command, stdout=other, stderr=other, env=os.environ | {"TERM": "xterm"})
-    os.close(other)
-    shown = b""
-    try:
-        while part := os.read(main, 4096):
-            shown += part
-    except OSError:  # the terminal is closed
-        pass
-    assert process.wait() == 0
-    assert b"\x1b[" in shown
-    assert b"100%" in shown
-
-
 def test_nothing_is_overwritten_unless_that_is_asked_for(call, folder, tmp_path):
     target = tmp_path / "out.png"
     target.write_bytes(b"mine")
@@ -359,13 +342,6 @@ def test_jpeg_loses_little(tmp_path):
     assert np.abs(found.pixels - smooth.astype(float)).max() < 4
 
 
-def test_arrays_are_space_unless_axes_are_given(tmp_path):
-    np.save(tmp_path / "a.npy", np.ones((3, 4, 5)))
-    assert read_picture(tmp_path / "a.npy").axes == "ZYX"
-    found = read_picture(tmp_path / "a.npy", "syx")
-    assert (found.axes, found.pixels.shape, found.has_colours) == ("YXS", (4, 5, 3), True)
-
-
 @pytest.mark.parametrize("mode", ["1", "P", "CMYK", "LA", "I;16"])
 def test_modes_of_pillow_become_grey_or_colours(tmp_path, mode):
     rgb = Image.fromarray(pixels(np.uint8, 12, 15, 3))
@@ -423,19 +399,6 @@ def test_what_cannot_be_read_is_an_error(tmp_path, monkeypatch, name, stored, me
     (tmp_path / name).write_bytes(stored)
     with pytest.raises(Exception, match=message):
         read_picture(tmp_path / name)
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (Picture(np.zeros((3, 4, 5)), "ZYX"), "cannot hold an array of 3x4x5"),
-        (Picture(np.zeros((4, 5, 2)), "YXS"), "cannot hold an array of 4x5x2"),
-        (Picture(np.array([[0.5, 1.5]]), "YX"), r"values in \[0, 1\]"),
-    ],
-)
-def test_what_a_photograph_cannot_hold_is_an_error(tmp_path, given, message):
-    with pytest.raises(ValueError, match=message):
-        picture_files.check_target(tmp_path / "a.png", given)
 
 
 def test_a_file_is_whole_or_what_it_was(tmp_path):

@@ -30,6 +30,12 @@ DIALECT = {
     "leap": "Newton step on the support",
     "crowded": "rank-deficient, more columns than rows",
     "hopeless": "skip",
+    "bent": "of strong negative curvature",
+    "foresee": "announce",
+    "foreseen": "announced",
+    "lent": "reused buffer",
+    "rosy": "optimistic",
+    "twin": "reference implementation, compiled version",
     "stranger": "unseen row or column",
     "strangers": "unseen rows or columns",
 }

@@ -145,7 +145,6 @@ def test_a_fit_loads_no_penalty_solver_or_estimator_that_it_does_not_use():
         "penalties.separable",
         "losses.cox",
         "solvers.dca",
-        "solvers.columnwise",
         "linear_model.classifier",
         "linear_model.cross_validation",
         "plots",

@@ -32,6 +32,11 @@ reveal_type(ell12.minimize(ell12.SquaredLoss(A, b), ell12.L12(0.1)).x)
 reveal_type(ell12.minimize(ell12.LogisticLoss(A, [1, -1, 1]), ell12.L12(0.1)).x)
 reveal_type(ell12.complete_matrix(A).x)
 reveal_type(ell12.minimize(ell12.SquaredLoss(A, b), ell12.L12(0.1)).status)
+reveal_type(ell12.denoise_tv(A, 0.1))
+reveal_type(ell12.restore_tv(b, A, alpha=0.1, return_result=True))
+reveal_type(ell12.L12Imputer().fit_transform(A))
+reveal_type(ell12.l12_path(A, b))
+reveal_type(ell12.confidence_intervals(A, b))
 """
 REVEALED = [
     r"ndarray\[.*Any",
@@ -45,6 +50,11 @@ REVEALED = [
     r"ndarray\[.*Any",
     r"LowRank",
     r"Status",
+    r"ndarray\[.*Any",
+    r"Restoration",
+    r"ndarray\[.*Any",
+    r"Path",
+    r"Intervals",
 ]
 WRONG = {
     'ell12.prox_l12("word", "word", axes=0)': "call-overload",
@@ -53,6 +63,7 @@ WRONG = {
     "ell12.minimize(3, ell12.L12(0.1))": "arg-type",
     "ell12.L12(0.1, l2_weight=[])": "arg-type",
     "ell12.prox_l13": "attr-defined",
+    "ell12.denoise_tv(A, alhpa=1.0)": "call-overload",
     "ell12.minimize(ell12.SquaredLoss([[1.0]], [1.0]), ell12.L12(0.1)).solution": "attr-defined",
 }
 

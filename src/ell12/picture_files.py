@@ -43,7 +43,7 @@ class Picture:
 
     @property
     def has_colours(self) -> bool:
-        """Whether a pixel has more than one number beside its opacity."""
+        """Whether a pixel has more than one number next to its opacity."""
         return SAMPLES in self.axes and self.pixels.shape[-1] > 1 + self.has_opacity
 
     @property

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from ell12 import L12, SquaredLoss, complete_matrix, denoise_tv, minimize, prox_l12
-from ell12.backend import as_floating
 
 
 def at_an_odd_address(array):
@@ -57,8 +56,3 @@ def test_a_block_that_was_spilled_is_read_at_even_addresses():
     again = pickle.loads(stored, buffers=moved)
     assert again.A.flags.aligned
     np.testing.assert_array_equal(again.A, block.A)
-
-
-def test_native_numbers_are_not_copied():
-    A = np.ones(3)
-    assert as_floating(A, "A") is A

@@ -34,67 +34,6 @@ def test_arrays_in_main_memory_and_sources_that_do_not_compile_have_no_kernel():
     assert cuda.kernel(torch.zeros(3), str(MODULES[0]), "any") is None
 
 
-def test_a_view_becomes_one_piece(gpu):
-    x = gpu.make_array(np.arange(12.0).reshape(3, 4)).T
-    np.testing.assert_array_equal(gpu.to_numpy(cuda.one_piece(x)), np.arange(12.0).reshape(3, 4).T)
-
-
-class Compiler:
-    """Stands in for NVRTC: it knows some GPUs, and answers with what it was asked for."""
-
-    def __init__(self, *known, fails=False):
-        self.known, self.fails, self.asked, self.open = known, fails, "", 0
-
-    def __getattr__(self, name):
-        return self[name]
-
-    def __getitem__(self, name):
-        return getattr(Compiler, f"_{name.removeprefix('nvrtc')}").__get__(self)
-
-    def _GetNumSupportedArchs(self, count):
-        count._obj.value = len(self.known)
-        return 0
-
-    def _GetSupportedArchs(self, numbers):
-        numbers[:] = self.known
-        return 0
-
-    def _CreateProgram(self, program, text, *_):
-        self.open += 1
-        return 0
-
-    def _DestroyProgram(self, program):
-        self.open -= 1
-        return 0
-
-    def _CompileProgram(self, program, count, options):
-        self.asked = options[0].decode()
-        return 6 if self.fails else 0
-
-    def _size(self, program, size):
-        size._obj.value = 4
-        return 0
-
-    def _GetCUBIN(self, program, code):
-        code.value = b"bin"
-        return 0
-
-    def _GetPTX(self, program, code):
-        code.value = b"ptx"
-        return 0
-
-    _GetCUBINSize = _GetPTXSize = _size
-
-
-def test_a_compiler_makes_code_for_the_gpu_or_for_the_newest_it_knows(monkeypatch):
-    exact, older, broken = Compiler(80, 90, 100), Compiler(75, 86), Compiler(90, fails=True)
-    monkeypatch.setattr(cuda, "libraries", lambda: (broken, exact, older))
-    assert list(cuda.machine_code("source", 90)) == [b"bin\0", b"ptx\0"]
-    assert exact.asked == "--gpu-architecture=sm_90"
-    assert older.asked == "--gpu-architecture=compute_86"
-    assert [compiler.open for compiler in (broken, exact, older)] == [0, 0, 0]
-
-
 @pytest.mark.skipif(cuda.os.name == "nt", reason="names of files are those of Linux")
 def test_compilers_are_found_in_packages_then_in_torch_then_in_an_installation(monkeypatch, tmp_path):
     wanted = [

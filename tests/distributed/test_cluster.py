@@ -29,7 +29,6 @@ from ell12 import (
 from ell12.completion import AlternatingLeastSquares
 from ell12.distributed import columns, denoise_tv, rows_loss
 from ell12.distributed import complete_matrix as distributed_completion
-from ell12.distributed.executor import LOST, reaching
 from ell12.minimization import DataUnavailable
 from ell12.protocols import Solver
 
@@ -98,33 +97,6 @@ def test_blocks_stay_on_both_workers_and_tasks_have_names(client, data):
     assert client.who_has(loss.blocks.blocks) == before
     prefixes = client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.task_prefixes))
     assert {"ell12-block", "ell12-gradient", "ell12-moments", "ell12-sum"} <= prefixes
-
-
-def test_estimators_on_a_cluster(client, data):
-    A, b = data
-    far = L12Regressor(0.1, tol=1e-10).fit(chunked(A), chunked(b))
-    np.testing.assert_allclose(far.coef_, L12Regressor(0.1, tol=1e-10).fit(A, b).coef_, atol=1e-9)
-    labels = np.where(b > 0, "yes", "no")
-    far = L12Classifier(0.2, tol=1e-6).fit(chunked(A), chunked(labels))
-    near = L12Classifier(0.2, tol=1e-8).fit(A, labels)
-    np.testing.assert_allclose(far.coef_, near.coef_, atol=1e-5)
-    assert far.score(chunked(A), chunked(labels)) == pytest.approx(near.score(A, labels))
-
-
-def test_an_error_on_a_worker_names_the_block(client, data):
-    A, b = data
-    A = np.where(np.arange(ROWS)[:, None] == 130, np.nan, A)
-    with pytest.raises(ValueError, match="block 2: X holds NaN"):
-        L12Classifier().fit(chunked(A), chunked(b > 0))
-
-
-def test_what_the_workers_hold_already_is_not_kept_twice(client, data):
-    A, b = data
-    X = chunked(A).persist()
-    loss = rows_loss(SquaredLoss, X, b, gram=False)
-    loss.value(loss.point(loss.start()))
-    kept = [key for keys in client.has_what().values() for key in keys]
-    assert not [key for key in kept if str(key) in {block.key for block in loss.blocks.blocks}]
 
 
 def test_completion_goes_on_when_a_worker_is_killed(client):
@@ -283,20 +255,3 @@ def test_where_the_last_worker_goes_the_best_iterate_is_kept(data, kind):
             minimize(made_of(kind, A, b), PENALTY, solver=NonmonotoneAPG(), tol=1e-9, run=run)
     assert caught.value.result.status is Status.DATA_LOST
     assert caught.value.result.n_iter >= 3
-
-
-def test_a_timeout_of_dask_itself_keeps_the_best_iterate(data):
-    A, b = data
-    with (
-        dask.config.set({"distributed.scheduler.no-workers-timeout": "1s"}),
-        LocalCluster(n_workers=0, **QUIET) as cluster,
-        Client(cluster),
-        pytest.raises(DataUnavailable, match="NoWorkerError"),
-    ):
-        L12Regressor(0.1).fit(chunked(A), chunked(b))
-
-
-@pytest.mark.parametrize("lost", LOST)
-def test_every_loss_of_workers_is_told_as_one(lost):
-    with pytest.raises(DataUnavailable, match=f"{lost.__name__} gone"), reaching(None):
-        raise type(lost.__name__, (lost,), {"__init__": lambda _: None, "__str__": lambda _: "gone"})

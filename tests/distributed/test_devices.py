@@ -1,16 +1,12 @@
 """Chunks of another library of arrays, as CuPy's on a GPU: the work is done there, and NumPy arrays come back."""
 
-import pickle
-
 import dask.array as da
 import numpy as np
 import pytest
 from dask.delayed import delayed
 
-from ell12 import L12, HuberLoss, LogisticLoss, SquaredLoss, minimize
+from ell12 import L12, LogisticLoss, SquaredLoss, minimize
 from ell12.distributed import rows_loss
-from ell12.losses.block_of_rows import BlockKind, evaluate, gram_product, make_block
-from ell12.losses.moments import of_rows
 
 ROWS, COLUMNS = 60, 5
 
@@ -50,26 +46,3 @@ def test_a_loss_over_such_chunks_is_the_one_over_numpy(each_library, data, kind,
     if gram is True:
         found, expected = (minimize(loss, L12(0.5), tol=1e-8) for loss in (far, near))
         np.testing.assert_allclose(found.x, expected.x, atol=1e-7)
-
-
-def test_a_block_keeps_its_chunk_where_it_is_and_in_one_slice(each_library, data):
-    if each_library.name == "jax":
-        pytest.skip("JAX compiles for seconds, and is not what Dask's workers hold")
-    A, b, weight = data
-    block = make_block(
-        BlockKind(HuberLoss, {"delta": 0.2}, COLUMNS, True), 0, each_library.make_array(A), b, weight
-    )
-    assert type(block.A) is type(each_library.make_array(A))
-    assert len(list(block.slices())) == 1
-    assert block.__sizeof__() == b.nbytes + weight.nbytes  # A is not in the worker's own memory
-    here = make_block(block.kind, 0, A, b, weight)
-    points = np.random.default_rng(1).standard_normal((2, COLUMNS + 1))
-    found, expected = evaluate(block, points), evaluate(here, points)
-    np.testing.assert_allclose(found.gradients, expected.gradients, rtol=1e-11)
-    np.testing.assert_allclose(gram_product(block, points[0]), gram_product(here, points[0]), rtol=1e-11)
-    for found, expected in zip(of_rows(block.A, b[:, None], weight), of_rows(A, b[:, None], weight), strict=True):
-        assert isinstance(found, np.ndarray)
-        np.testing.assert_allclose(found, expected, rtol=1e-10)
-    if each_library.name != "array_api_strict":
-        copy = pickle.loads(pickle.dumps(block))
-        np.testing.assert_array_equal(each_library.to_numpy(copy.A), A)

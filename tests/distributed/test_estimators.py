@@ -5,9 +5,8 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse
 from sklearn.base import clone
-from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 
 from ell12 import L12, L12Classifier, L12Regressor, RowsL12
 
@@ -112,48 +111,12 @@ def test_names_are_compared_as_in_memory(data):
         L12Regressor().predict(chunked(X))
 
 
-def test_labels_in_a_frame_of_one_column(data):
-    X, y, _ = data
-    labels = pd.DataFrame({"label": np.where(y > 4, "b", "a")})
-    far = L12Classifier(0.1, tol=1e-9).fit(chunked(X), labels["label"])
-    for column in (dd.from_pandas(labels, npartitions=1), labels, labels.to_numpy()):
-        with pytest.warns(DataConversionWarning, match="column-vector y was passed"):
-            model = L12Classifier(0.1, tol=1e-9).fit(chunked(X, ROWS), column)
-        assert_same(model, far)
-        assert model.score(chunked(X, ROWS), column) == pytest.approx(far.score(chunked(X), labels["label"]))
-    with pytest.raises(ValueError, match="y must hold one label for each row, got 2 columns"):
-        L12Classifier().fit(chunked(X), np.stack([y > 4, y > 4], axis=1))
-
-
-@pytest.mark.parametrize("model", [L12Regressor(0.1, tol=1e-10), L12Classifier(0.1, tol=1e-9)])
-def test_sparse_chunks(data, model):
-    X, y, _ = data
-    X = np.where(X > 1, X, 0)
-    y = y if isinstance(model, L12Regressor) else (y > 5).astype(int)
-    near = clone(model).fit(scipy.sparse.csr_array(X), y)
-    far = model.fit(chunked(X).map_blocks(scipy.sparse.csr_array), y)
-    assert_same(far, near)
-
-
-def test_float32_stays_float32(data):
-    X, y, _ = data
-    model = L12Regressor(0.1).fit(chunked(X.astype(np.float32)), y.astype(np.float32))
-    assert model.coef_.dtype == np.float32
-    np.testing.assert_allclose(model.coef_, L12Regressor(0.1).fit(X, y).coef_, atol=1e-3)
-
-
 def test_warm_start_begins_at_the_last_fit(data):
     X, y, _ = data
     for model, target in ((L12Regressor(0.1), y), (L12Classifier(0.05), y > 4)):
         model.set_params(warm_start=True).fit(chunked(X), target)
         again = model.fit(chunked(X), target)
         assert np.max(again.n_iter_) <= 2
-
-
-def test_a_constant_target_has_no_coefficients(data):
-    model = L12Regressor(0.1).fit(chunked(data[0]), np.full(ROWS, 0.1))
-    assert not model.coef_.any()
-    assert model.intercept_ == pytest.approx(0.1)
 
 
 def test_errors(data):

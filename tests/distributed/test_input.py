@@ -87,15 +87,6 @@ def test_nullable_numbers_and_truth_values_beside_floats(data, backend):
         L12Regressor().fit(dd.from_pandas(table, npartitions=3), target)
 
 
-def test_half_precision_is_computed_in_double(data):
-    X, y = data
-    half = X.astype(np.float16)
-    model = L12Classifier(0.05, tol=1e-7).fit(chunked(half), y > 4)
-    assert model.coef_.dtype == np.float64
-    assert_same(model, L12Classifier(0.05, tol=1e-7).fit(half, y > 4), atol=1e-6)
-    assert minimize(rows_loss(HuberLoss, chunked(half), y), L12(1.0)).converged
-
-
 def test_wrong_targets_and_weights_are_named(data):
     X, y = data
     names = np.where(y > 4, "high", "low").astype(object)
@@ -126,17 +117,3 @@ def test_without_dask_it_is_said_what_to_install():
 def test_other_collections_are_refused(other):
     with pytest.raises(TypeError, match="X must be a dask array or DataFrame"):
         L12Regressor().fit(other, [1.0, 2.0])
-
-
-def test_a_constant_column_that_is_not_penalised_has_no_coefficient(data):
-    X, y = data
-    X = np.column_stack([X, np.full(ROWS, 0.1)])
-    options = {"alpha": 0.1, "penalty": L12(weights=[1, 1, 1, 1, 1, 0])}
-    expected = L12Regressor(**options).fit(X, y)
-    assert expected.coef_[-1] == 0
-    model = L12Regressor(**options).fit(chunked(X), y)
-    assert_same(model, expected)
-    for part in (slice(0, 30), slice(30, 90)):
-        model = L12Regressor(**options) if part.start == 0 else model
-        model.partial_fit(X[part], y[part])
-    assert_same(model, expected)

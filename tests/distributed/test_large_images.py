@@ -96,11 +96,12 @@ def test_bands_on_the_workers_of_a_cluster_are_restored_as_in_files():
 
 def test_the_strength_is_that_of_the_middle(monkeypatch):
     y = image((60, 80))
+    monkeypatch.setattr(large_images, "PIXELS", 2**19)
     found = restoration.denoise_tv(y, return_result=True)
     penalty = replace(found.penalty, smoothing=None)
     expected = denoise_tv(chunked(y, 20, 80), found.alpha, penalty=penalty)
     np.testing.assert_array_equal(denoise_tv(chunked(y, 20, 80)), expected)
-    monkeypatch.setattr(large_images, "SAMPLE", 1200)
+    monkeypatch.setattr(large_images, "PIXELS", 1200)
     middle = restoration.denoise_tv(y[15:45, 20:60], return_result=True)
     penalty = replace(middle.penalty, smoothing=None)
     expected = denoise_tv(chunked(y, 20, 80), middle.alpha, penalty=penalty)

@@ -1,7 +1,5 @@
 """Losses over dask arrays on the scheduler of threads, against the in-memory losses."""
 
-import pickle
-
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -9,7 +7,6 @@ import pandas as pd
 import pytest
 import scipy.sparse
 from dask.callbacks import Callback
-from dask.sizeof import sizeof
 from dask.utils import key_split
 
 from ell12 import FISTA, L12, HuberLoss, L12RegressorCV, LogisticLoss, NonmonotoneAPG, SquaredLoss, minimize
@@ -117,13 +114,6 @@ def test_no_pass_is_made_where_the_answer_is_known(data):
     np.testing.assert_allclose(middle, fresh, rtol=1e-12)
 
 
-def test_a_combination_that_is_not_affine_is_evaluated(data):
-    near, far = pair(SquaredLoss, data, gram=False)
-    x = far.point(np.ones(COLUMNS))
-    far.value(x)
-    np.testing.assert_allclose(far.gradient(0.5 * x), near.gradient(near.point(np.full(COLUMNS, 0.5))), atol=1e-13)
-
-
 def test_a_chunk_that_y_is_made_of_is_made_once(data):
     made = []
 
@@ -136,18 +126,6 @@ def test_a_chunk_that_y_is_made_of_is_made_once(data):
     for passes in (1, 2):  # what is not kept is made in every pass
         assert loss.value(loss.point(np.full(COLUMNS, 0.0))) == pytest.approx(0.5 * 100 * 4)
         assert sorted(made) == sorted(passes * [0, 1])
-
-
-def test_what_is_spilled_is_the_data_alone(data):
-    A, b, weight = data
-    block = make_block(BlockKind(SquaredLoss, {}, COLUMNS, intercept=False), 0, A, b, weight)
-    size = sizeof(block)
-    assert 0 <= size - (A.nbytes + b.nbytes + weight.nbytes) < 100
-    before = evaluate(block, np.ones((1, COLUMNS)))  # makes the losses, views of the data
-    stored = pickle.dumps(block)
-    assert size < len(stored) < 1.1 * size + 2000
-    after = evaluate(pickle.loads(stored), np.ones((1, COLUMNS)))
-    np.testing.assert_array_equal(after.gradients, before.gradients)
 
 
 def test_a_large_dense_block_is_cut_into_slices_of_the_same_sum():
@@ -187,16 +165,6 @@ def test_many_columns_are_bounded_by_lanczos():
     assert 2 < loss.passes < 20
 
 
-def test_the_largest_of_several_passes_is_not_summed_by_the_client(data):
-    """Results of more than eight blocks are added in groups."""
-    A, b, _ = data
-    loss = rows_loss(SquaredLoss, da.from_array(A, chunks=(10, COLUMNS)), b, gram=False)
-    with Tasks() as tasks:
-        loss.value(loss.point(np.ones(COLUMNS)))
-    assert tasks.counts == {"ell12-gradient": 24, "ell12-sum": 4}
-    assert loss.value(loss.point(np.ones(COLUMNS))) == pytest.approx(0.5 * np.sum((A @ np.ones(6) - b) ** 2))
-
-
 @pytest.mark.parametrize("form", [scipy.sparse.csr_matrix, scipy.sparse.csc_array, scipy.sparse.coo_array])
 @pytest.mark.parametrize("kind", [SquaredLoss, LogisticLoss])
 def test_sparse_chunks(data, form, kind):
@@ -209,16 +177,6 @@ def test_sparse_chunks(data, form, kind):
     x = np.linspace(-1, 1, COLUMNS)
     assert far.value(far.point(x)) == pytest.approx(near.value(near.point(x)), rel=1e-12)
     np.testing.assert_allclose(far.gradient(far.point(x)), near.gradient(near.point(x)), rtol=1e-11)
-
-
-@pytest.mark.parametrize("gram", [True, False])
-def test_float32_stays_float32(data, gram):
-    A, b, _ = data
-    loss = rows_loss(SquaredLoss, chunked(A.astype(np.float32)), chunked(b), gram=gram)
-    result = minimize(loss, L12(10.0), tol=1e-3)
-    assert result.converged
-    assert result.x.dtype == np.float32
-    np.testing.assert_allclose(result.x, minimize(SquaredLoss(A, b), L12(10.0)).x, atol=1e-3)
 
 
 def test_integers_columns_in_chunks_and_a_frame_of_unknown_length(data):

@@ -5,8 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ell12 import L12, HuberLoss, L12Classifier, L12Regressor, SquaredLoss, minimize
-from ell12.distributed import rows_loss
+from ell12 import L12Regressor
 
 NAMES = list("abcdefgh")
 
@@ -48,22 +47,6 @@ def test_a_regression_reads_its_columns_from_files(table, on_disk, weighted):
     np.testing.assert_allclose(
         model.predict(on_disk[NAMES]), expected.predict(on_disk[NAMES].compute()), atol=1e-5
     )
-
-
-def test_a_classification_reads_its_columns_from_files(table, on_disk):
-    model = L12Classifier(0.05, tol=1e-7).fit(on_disk[NAMES], on_disk["kind"], sample_weight=on_disk["weight"])
-    expected = L12Classifier(0.05, tol=1e-7).fit(table[NAMES], table["kind"], sample_weight=table["weight"])
-    assert model.classes_.tolist() == ["high", "low"]
-    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-4)
-    assert model.score(on_disk[NAMES], on_disk["kind"]) == expected.score(table[NAMES], table["kind"])
-
-
-@pytest.mark.parametrize("kind", [SquaredLoss, HuberLoss])
-def test_a_sum_of_losses_reads_its_columns_from_files(table, on_disk, kind):
-    loss = rows_loss(kind, on_disk[NAMES], on_disk["y"], sample_weight=on_disk["weight"])
-    expected = kind(table[NAMES].to_numpy(), table["y"].to_numpy(), sample_weight=table["weight"].to_numpy())
-    x, other = (minimize(f, L12(1.0), tol=1e-8).x for f in (loss, expected))
-    np.testing.assert_allclose(x, other, atol=1e-5)
 
 
 @pytest.mark.parametrize("form", ["array", "other partitions"])

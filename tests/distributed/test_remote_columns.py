@@ -244,31 +244,3 @@ def test_chunks_of_columns_given_as_rows_are_warned_of(genotypes):
     X = da.from_array(genotypes[:, :80].astype(float), chunks=(ROWS, 40))
     with pytest.warns(UserWarning, match="2 chunks of columns and one of rows"):
         rows_loss(SquaredLoss, X, np.ones(ROWS), gram=False)
-
-
-def test_small_chunks_that_workers_keep_are_put_together_but_not_to_fewer_than_sixteen(genotypes):
-    X = da.from_array(genotypes, chunks=(ROWS, 5))
-    kept, read = columns(X, persist=True), columns(X, persist=False)
-    assert [len(each.source.blocks.blocks) for each in (kept, read)] == [20, 40]
-    vector = np.arange(ROWS, dtype=float)
-    np.testing.assert_array_equal(kept.T @ vector, genotypes.T @ vector)
-
-
-def at_an_odd_address(values):
-    buffer = np.zeros(values.nbytes + 1, dtype=np.uint8)
-    moved = np.ndarray(values.shape, values.dtype, buffer, offset=1, order="F")
-    moved[...] = values
-    assert not moved.flags.aligned
-    return moved
-
-
-def test_what_lies_at_an_odd_address_is_moved_once_and_not_in_every_product(genotypes):
-    vector, X = at_an_odd_address(np.arange(3.0)), at_an_odd_address(genotypes.astype(float))
-    blocks = columns(dask.delayed(X), persist=True).source.blocks
-    assert blocks.results("where", lambda _, sent: sent.flags.aligned, vector) == [True]
-    assert blocks.results("where", lambda _, own: own.flags.aligned, each=[vector]) == [True]
-    (block,) = dask.compute(blocks.blocks[0])
-    assert block.source.matrix.flags.aligned
-    block.source = replace(block.source, matrix=X)
-    block.__setstate__(dict(block.__dict__))  # as pickle does on another worker
-    assert block.source.matrix.flags.aligned

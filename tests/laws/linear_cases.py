@@ -12,7 +12,6 @@ from tests.laws.case import Answer, Case, Interrupted, Order, Unit, interrupting
 
 import ell12
 from ell12.backend import as_numpy
-from ell12.path.columnwise import ColumnsL12, ColumnwiseAPG
 from ell12.penalties import SCAD, TransformedL1
 
 ALPHA, L2_WEIGHT, TOL = 2.0, 0.5, 1e-9
@@ -75,7 +74,7 @@ def in_units(penalty: Any, of_x: float, of_value: float) -> Any:
         changes |= OTHER_UNITS[kind](penalty, of_x, slope)
     if hasattr(penalty, "ridge"):
         changes["ridge"] = penalty.ridge / of_x
-    changes.pop("alpha") if kind in ("NoPenalty", "ColumnsL12") else None
+    changes.pop("alpha") if kind == "NoPenalty" else None
     return replace(penalty, **changes)
 
 
@@ -83,7 +82,6 @@ OTHER_UNITS: dict[str, Any] = {
     "CappedL1": lambda penalty, of_x, slope: {"theta": penalty.theta * of_x},
     "Lp": lambda penalty, of_x, slope: {"alpha": penalty.alpha * slope * of_x ** (1 - penalty.p)},
     "MCP": lambda penalty, of_x, slope: {"gamma": penalty.gamma * of_x / slope},
-    "ColumnsL12": lambda penalty, of_x, slope: {"alphas": np.asarray(penalty.alphas) * slope, "units": None},
     "TotalVariationL12": lambda penalty, of_x, slope: {"smoothing": penalty.smoothing * of_x},
 }
 
@@ -130,7 +128,6 @@ PENALTIES = {
     "L1": ell12.L1(0.8),
     "GroupL12": ell12.GroupL12(GROUPS, 0.8, L2_WEIGHT),
     "RowsL12": ell12.RowsL12(0.8, L2_WEIGHT),
-    "ColumnsL12": ColumnsL12([0.8, 0.5, 0.3], L2_WEIGHT, ridge=0.4),
     "SpectralL12": ell12.SpectralL12(0.8, L2_WEIGHT),
     "LogSum": ell12.penalties.LogSum(0.8, 1.5),
     "CappedL1": ell12.penalties.CappedL1(0.8, 1.5),
@@ -142,7 +139,7 @@ PENALTIES = {
     "TruncatedNuclear": ell12.penalties.TruncatedNuclear(0.8, 1),
     "NoPenalty": ell12.penalties.NoPenalty(),
 }
-MATRICES = ("RowsL12", "ColumnsL12", "SpectralL12", "SpectralLogSum", "TruncatedNuclear")
+MATRICES = ("RowsL12", "SpectralL12", "SpectralLogSum", "TruncatedNuclear")
 
 
 def _penalty(name: str) -> Case:
@@ -403,53 +400,6 @@ def _certificate() -> Case:
     )
 
 
-def _columnwise() -> Case:
-    """Three problems side by side, one for each column of b."""
-
-    def data(random: np.random.Generator) -> dict[str, Any]:
-        given = linear(random)
-        return given | {"b": given["b"][:, None] + random.standard_normal((ROWS, 3))}
-
-    penalty = ColumnsL12([1.0, 2.0, 3.0], L2_WEIGHT)
-
-    def solve(
-        A: Any,
-        b: Any,
-        sample_weight: Any = None,
-        penalty: Any = penalty,
-        interrupt_at: Any = None,
-        tol: float = TOL,
-    ) -> Answer:
-        loss = ell12.SquaredLoss(A, b, sample_weight=sample_weight)
-        return _run(loss, penalty, tol, interrupt_at, ColumnwiseAPG())
-
-    def violation(data: dict[str, Any], answer: Answer) -> float:
-        root = np.sqrt(data["sample_weight"])
-        A, B = root[:, None] * data["A"], root[:, None] * data["b"]
-        gradient = A.T @ (A @ answer.value - B)
-        columns = zip(answer.value.T, gradient.T, (1.0, 2.0, 3.0), strict=True)
-        return max(certificates.l12(x, g, a, L2_WEIGHT) / (a * TOL) for x, g, a in columns)
-
-    return Case(
-        name="ColumnwiseAPG",
-        data=data,
-        solve=solve,
-        units=(
-            Unit(("A",), -1, lambda c: {"penalty": in_units(penalty, 1 / c, 1.0)}),
-            Unit(("b",), 1, lambda c: {"penalty": in_units(penalty, c, c * c)}),
-        ),
-        orders=BOTH,
-        **FIT | {"arrays": ("A", "b")},
-        violation=violation,
-        interrupts=True,
-        single=3e-4,
-        loose={"tol": 1e-4},
-    )
-
-
-# Paths and estimators
-
-
 def _solution_path() -> Case:
     """Strengths of a penalty of another kind, with their automatic grid."""
 
@@ -608,7 +558,6 @@ LINEAR_CASES = [
     *MINIMIZE,
     _quadratic(),
     _stationarity(),
-    _columnwise(),
     _path(),
     _solution_path(),
     *_WITH,

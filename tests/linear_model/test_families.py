@@ -327,7 +327,7 @@ def test_wrong_calls_are_refused_by_name():
     with pytest.raises(AttributeError) as raised:
         L12Classifier(0.1, loss="multinomial").partial_fit(X, CLASSES, classes=[0, 1, 2])
     assert "partial_fit needs loss='logistic'" in str(raised.value.__cause__)
-    with pytest.raises(ValueError, match="scoring is not told of an offset"):
+    with pytest.raises(ValueError, match="scoring knows no offset"):
         L12RegressorCV(loss="poisson", scoring="r2").fit(X, COUNTS, offset=OFFSET)
 
 

@@ -111,31 +111,6 @@ def test_the_divergence_is_the_rise_above_the_tangent(name, distance):
         assert found == pytest.approx(0.5 * move @ loss.hessian(base) @ move, rel=1e-5)
 
 
-@pytest.mark.parametrize("name", ["poisson", "multinomial", "breslow"])
-def test_a_weight_of_two_is_a_row_that_is_there_twice(name):
-    rows = np.repeat(np.arange(ROWS), WEIGHTS.astype(int))
-    weighted = LOSSES[name](A, sample_weight=WEIGHTS)
-    repeated = {
-        "poisson": lambda: PoissonLoss(A[rows], COUNTS[rows], offset=OFFSET[rows]),
-        "multinomial": lambda: MultinomialLoss(A[rows], CLASSES[rows]),
-        "breslow": lambda: CoxLoss(A[rows], TIMES[rows], EVENTS[rows], ties="breslow"),
-    }[name]()
-    x = RNG.standard_normal(weighted.start().shape)
-    points = weighted.point(x), repeated.point(x)
-    assert weighted.value(points[0]) == pytest.approx(repeated.value(points[1]), rel=1e-12)
-    np.testing.assert_allclose(weighted.gradient(points[0]), repeated.gradient(points[1]), atol=1e-11)
-
-
-def test_a_weight_of_zero_is_a_row_that_is_not_there():
-    kept = WEIGHTS > 0
-    loss, without = (
-        LOSSES["efron"](A, sample_weight=WEIGHTS),
-        CoxLoss(A[kept], TIMES[kept], EVENTS[kept], sample_weight=WEIGHTS[kept]),
-    )
-    x = RNG.standard_normal(COLUMNS)
-    assert loss.value(loss.point(x)) == pytest.approx(without.value(without.point(x)), rel=1e-12)
-
-
 @pytest.mark.parametrize("ties", ["efron", "breslow"])
 @pytest.mark.parametrize("weights", [False, True], ids=["plain", "weights"])
 def test_the_partial_likelihood_is_that_of_survival(ties, weights):
@@ -154,15 +129,6 @@ def test_the_multinomial_loss_of_two_classes_is_the_logistic_one():
     both = np.stack([0 * x, x], axis=1).ravel()
     assert two.value(two.point(both)) == pytest.approx(one.value(one.point(x)), rel=1e-13)
     np.testing.assert_allclose(two.gradient(two.point(both))[1::2], one.gradient(one.point(x)), atol=1e-12)
-
-
-def test_shares_of_classes_may_be_given():
-    shares = RNG.dirichlet(np.ones(3), ROWS)
-    loss = MultinomialLoss(A, shares)
-    x = RNG.standard_normal(3 * COLUMNS)
-    logs = A @ x.reshape(COLUMNS, 3)
-    logs -= logsumexp(logs, axis=1, keepdims=True)
-    assert loss.value(loss.point(x)) == pytest.approx(-np.sum(shares * logs), rel=1e-12)
 
 
 def test_the_bound_on_the_curvature_of_the_multinomial_loss_holds():
@@ -184,17 +150,6 @@ def test_every_solver_finds_the_minimum(name, solver):
     exact = minimize(loss, penalty, tol=1e-10)
     assert exact.converged
     assert result.objective == pytest.approx(exact.objective, rel=1e-9)
-
-
-@pytest.mark.parametrize("name", LOSSES)
-def test_single_precision_stays_and_sparse_columns_are_not_needed_dense(name):
-    loss = LOSSES[name](A.astype(np.float32), sample_weight=WEIGHTS)
-    point = loss.point(loss.start() + np.float32(0.1))
-    exact = LOSSES[name](A, sample_weight=WEIGHTS)
-    there = exact.point(np.asarray(point.x, dtype=float))
-    assert loss.gradient(point).dtype == loss.hessian(point).dtype == np.float32
-    scale = np.abs(exact.gradient(there)).max()
-    np.testing.assert_allclose(loss.gradient(point), exact.gradient(there), atol=1e-5 * scale)
 
 
 def test_huge_predictions_overflow_to_an_infinite_value_and_are_stepped_back_from():
@@ -220,15 +175,6 @@ def test_adding_a_constant_to_the_hazards_changes_nothing():
     moved = Point(point.x, point.prediction + 300.0)
     assert loss.value(moved) == pytest.approx(loss.value(point), rel=1e-12)
     np.testing.assert_allclose(loss.gradient(moved), loss.gradient(point), atol=1e-10)
-
-
-def test_poisson_batches_carry_their_offsets():
-    loss = LOSSES["poisson"](A, sample_weight=WEIGHTS)
-    x = RNG.standard_normal(COLUMNS)
-    batches = [batch.loss for batch in loss.batches(7)]
-    assert sum(part.value(part.point(x)) for part in batches) == pytest.approx(
-        loss.value(loss.point(x)), rel=1e-12
-    )
 
 
 def test_the_likelihood_of_counts_is_that_of_poisson():

@@ -74,13 +74,6 @@ def test_normal_equations_are_sums_over_the_rows(intercept, k):
     assert square == pytest.approx(np.sum(weight * targets[:, k] ** 2))
 
 
-def test_products_that_were_not_asked_for_are_missed_by_name():
-    found = moments(*data(), products=False)
-    assert (found + moments(*data())).products is None
-    with pytest.raises(ValueError, match="products of these columns were not asked for"):
-        found.gram(5, False)
-
-
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("targets", [1, [0, 1]])
 def test_the_mean_squared_loss_is_that_of_the_rows(intercept, targets):
@@ -119,10 +112,3 @@ def test_labels_are_merged_with_their_weights():
     assert (found.labels.tolist(), found.label_weights.tolist()) == (["b"], [4.0])
     with pytest.raises(TypeError, match="y must hold labels of one kind"):
         labelled(np.array([1, "a"], dtype=object), [1.0, 1.0]) + labelled(["b"], [1.0])
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_squares_that_overflow_are_an_error(form):
-    A, targets, weight = data()
-    with pytest.raises(ValueError, match="X or y is too large"):
-        of_rows(FORMS[form](1e200 * A), targets, weight)

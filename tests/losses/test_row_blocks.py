@@ -1,10 +1,7 @@
 """Losses over chunks, against the same loss in memory and against its formula."""
 
-from functools import partial
-
 import numpy as np
 import pytest
-import scipy.sparse
 
 from ell12 import L12, HuberLoss, LogisticLoss, NonmonotoneAPG, SquaredLoss, datasets, minimize, stationarity
 from ell12.losses import RowsLoss
@@ -45,31 +42,6 @@ def test_a_streamed_loss_is_the_loss_in_memory(kind, second_bound, weighted):
     full = np.zeros(20)
     full[[0, 3]] = x.x[:2]
     assert inner.value(inner.point(x.x[:2])) == pytest.approx(whole.value(whole.point(full)), rel=1e-12)
-
-
-def residual_sum(A, b, x, kind):
-    """The sum of each loss by its formula."""
-    z = A @ x
-    if kind is SquaredLoss:
-        return np.sum((z - b) ** 2) / 2
-    if kind is LogisticLoss:
-        return np.sum(np.log1p(np.exp(-b * z)))
-    r = np.abs(z - b)
-    return np.sum(np.where(r <= 1, r**2 / 2, r - 1 / 2))
-
-
-@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])
-@pytest.mark.parametrize("kind", [SquaredLoss, LogisticLoss, HuberLoss])
-def test_values_and_gradients_are_those_of_the_formula(kind, form):
-    A, b = data(n=50, p=4)
-    b = np.sign(b) if kind is LogisticLoss else b
-    loss = RowsLoss(chunks_of(form(A), b, 17), kind, **({"delta": 1.0} if kind is HuberLoss else {}))
-    x, h = np.array([0.5, -1.0, 0.2, 0.0]), 1e-6
-    assert loss.value(loss.point(x)) == pytest.approx(residual_sum(A, b, x, kind) / 50, rel=1e-12)
-    slopes = [
-        (residual_sum(A, b, x + h * e, kind) - residual_sum(A, b, x - h * e, kind)) / (100 * h) for e in np.eye(4)
-    ]
-    np.testing.assert_allclose(loss.gradient(loss.point(x)), slopes, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("size", [1, 16, 1000])
@@ -119,22 +91,6 @@ def test_streamed_data_give_the_solution_in_memory(solver):
     assert result.objective == pytest.approx(reference.objective, rel=1e-7)
 
 
-def test_a_value_and_a_gradient_are_one_pass():
-    A, b = data()
-    passes = []
-
-    def chunks():
-        passes.append(1)
-        return iter(chunks_of(A, b, 100))
-
-    loss = RowsLoss(chunks).for_run()
-    point = loss.point(np.ones(20))
-    loss.value(point)
-    before = len(passes)
-    loss.gradient(point)
-    assert len(passes) == before
-
-
 @pytest.mark.parametrize(
     ("chunks", "words"),
     [
@@ -147,27 +103,6 @@ def test_a_value_and_a_gradient_are_one_pass():
 def test_a_bad_chunk_is_named(chunks, words):
     with pytest.raises(ValueError, match=words):
         minimize(RowsLoss(chunks), L12(0.1), solver=ProxSVRG())
-
-
-def test_what_can_be_read_once_only_is_refused():
-    with pytest.raises(TypeError, match="once only"):
-        RowsLoss(iter([(np.eye(2), [1.0, 2.0])]))
-
-
-def test_chunks_that_do_not_come_again_are_refused():
-    A, b = data()
-    whole = [(A[:100], b[:100]), (A[100:], b[100:])]
-    for solver in (ProxSVRG(), NonmonotoneAPG()):
-        with pytest.raises(ValueError, match="blocks ended after 0 of 2"):
-            minimize(RowsLoss(partial(iter, iter(whole))), L12(0.1), solver=solver)
-    passes = []
-
-    def shorter():
-        passes.append(1)
-        return whole if len(passes) < 4 else [(A[:100], b[:100]), (A[100:250], b[100:250])]
-
-    with pytest.raises(ValueError, match="block 1 has not the rows that it had at first"):
-        minimize(RowsLoss(shorter), L12(0.1), solver=SAGA())
 
 
 def test_empty_chunks_add_nothing():
@@ -185,11 +120,6 @@ def test_empty_chunks_add_nothing():
 def test_what_is_no_stream_is_named(chunks):
     with pytest.raises(TypeError, match=r"blocks must be an iterable|block 0: blocks must be pairs \(A, b\)"):
         RowsLoss(chunks).start()
-
-
-def test_a_loss_that_is_no_class_is_named():
-    with pytest.raises(TypeError, match="the loss must be a class such as SquaredLoss"):
-        RowsLoss([(np.eye(2), [1.0, 2.0])], "squared")
 
 
 @pytest.mark.parametrize("solver", [ProxSVRG(), SAGA(), NonmonotoneAPG()])

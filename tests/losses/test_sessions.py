@@ -13,8 +13,6 @@ from ell12.losses import RowsLoss
 from ell12.operators.krylov import largest_eigenvalue
 from ell12.solvers import SupportNewton
 
-STRENGTHS = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 50.0, 80.0)
-
 
 def data(m=120, n=600, seed=0):
     random = np.random.default_rng(seed)
@@ -40,17 +38,6 @@ def quick_switches():
     sys.setswitchinterval(5e-6)
     yield
     sys.setswitchinterval(usual)
-
-
-@pytest.mark.usefixtures("quick_switches")
-@pytest.mark.parametrize("threads", [2, 4])
-def test_threads_that_share_a_loss_find_what_one_alone_finds(threads):
-    loss = SquaredLoss(*data(300, 1500))
-    alone = [minimize(SquaredLoss(loss.A, loss.b), L12(alpha)).x for alpha in STRENGTHS]
-    with ThreadPoolExecutor(threads) as pool:
-        for _ in range(3):
-            shared = list(pool.map(lambda alpha: minimize(loss, L12(alpha)).x, STRENGTHS))
-            np.testing.assert_array_equal(shared, alone)
 
 
 @pytest.mark.usefixtures("quick_switches")

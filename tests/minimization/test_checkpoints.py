@@ -1,6 +1,5 @@
 import contextlib
 import dataclasses
-import math
 import os
 import signal
 import subprocess
@@ -48,18 +47,6 @@ def test_a_resumed_run_ends_where_a_whole_one_does(problem, tmp_path):
     assert np.all(np.diff(rest.history["seconds"]) >= 0)
 
 
-def test_limits_count_the_earlier_run(problem, tmp_path):
-    path = tmp_path / "fit.npz"
-    run(problem, path, tol=0, max_iter=30)
-    assert run(problem, path, tol=0, max_iter=30, resume=True).n_iter == 30
-    assert run(problem, path, tol=0, max_iter=45, resume=True).n_iter == 45
-
-
-def test_without_a_file_a_resumed_run_starts(problem, tmp_path):
-    fresh = run(problem, tmp_path / "fit.npz", tol=1e-3, resume=True)
-    assert fresh.objective == ell12.minimize(*problem, tol=1e-3, solver=ell12.NonmonotoneAPG()).objective
-
-
 def test_the_file_needs_no_pickle(problem, tmp_path):
     path = tmp_path / "fit.npz"
     result = run(problem, path, tol=1e-3)
@@ -87,20 +74,6 @@ def test_a_broken_file_is_named(problem, tmp_path, content):
         run(problem, path, resume=True)
 
 
-def test_a_single_array_is_refused(problem, tmp_path):
-    path = tmp_path / "fit.npz"
-    with path.open("wb") as file:
-        np.save(file, np.zeros(3))
-    with pytest.raises(ValueError, match=r"fit\.npz is no checkpoint"):
-        run(problem, path, resume=True)
-
-
-@pytest.mark.parametrize("seconds", [-1, math.nan, "often", None])
-def test_bad_intervals_are_named(problem, tmp_path, seconds):
-    with pytest.raises(ValueError, match="seconds of a checkpoint must be a finite number"):
-        run(problem, tmp_path / "fit.npz", seconds=seconds)
-
-
 def test_a_missing_folder_is_named_before_the_run(problem, tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere"):
         run(problem, tmp_path / "nowhere" / "fit.npz")
@@ -124,16 +97,6 @@ def test_a_failing_solver_leaves_its_best_iterate(problem, tmp_path):
     with pytest.raises(ConnectionError):
         run(problem, path, solver=Failing())
     assert len(saved(path, problem[0].start()).history["objective"]) == 26
-
-
-def test_a_checkpoint_of_other_arrays_comes_back_as_such(backend, tmp_path):
-    A = np.random.default_rng(0).standard_normal((10, 20))
-    loss = ell12.SquaredLoss(backend.make_array(A), backend.make_array(A[:, 0]))
-    first = run((loss, ell12.L12(0.1)), tmp_path / "fit.npz", tol=0, max_iter=3)
-    again = run((loss, ell12.L12(0.1)), tmp_path / "fit.npz", tol=0, max_iter=6, resume=True)
-    assert type(again.x) is type(first.x)
-    assert again.x.dtype == first.x.dtype
-    assert again.objective <= first.objective
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this system cannot kill -9")
@@ -222,19 +185,6 @@ def test_a_disk_that_fills_up_costs_the_checkpoint_and_not_the_result(problem, t
     assert np.array_equal(result.x, whole.x)
     assert len(saved(tmp_path / "fit.npz", problem[0].start()).history["objective"]) < 12
     assert not list(tmp_path.glob("*.part"))
-
-
-def test_a_disk_that_has_room_again_in_time_needs_no_warning(problem, tmp_path):
-    with contextlib.ExitStack() as stack:
-
-        def stop(history):
-            if len(history["objective"]) == 10:
-                stack.enter_context(full_disk())
-            if len(history["objective"]) == 20:
-                stack.close()
-
-        run(problem, tmp_path / "fit.npz", max_iter=30, callback=stop, seconds=0)
-    assert len(saved(tmp_path / "fit.npz", problem[0].start()).history["objective"]) == 31
 
 
 def test_every_damaged_bit_is_a_clear_error_or_harmless(tmp_path):

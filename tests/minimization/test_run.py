@@ -48,21 +48,6 @@ def test_another_solver_that_takes_over_is_named():
     assert result.solver == "Chain, Second from 3 on"
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        ({"max_seconds": -0.5}, ValueError, "max_seconds must be a number >= 0"),
-        ({"max_seconds": "long"}, ValueError, "max_seconds"),
-        ({"callback": 3}, TypeError, "callback must be a function"),
-        ({"checkpoint": 3}, TypeError, "checkpoint must be a path"),
-        ({"verbose": "yes"}, ValueError, "verbose must be True or False"),
-    ],
-)
-def test_wrong_options_are_named(options, error, words):
-    with pytest.raises(error, match=words):
-        Run(**options)
-
-
 def test_a_run_is_a_run():
     with pytest.raises(TypeError, match="run must be a Run"):
         minimize(LOSS, L12(0.1), run={"max_seconds": 3})

@@ -19,7 +19,6 @@ from ell12 import (
     Status,
     WorkingSet,
     minimize,
-    solution_path,
     stationarity,
 )
 from ell12.penalties import Lp
@@ -195,22 +194,10 @@ class Listed(Solver):
         return [Iterate(start, 0.0, 0.0)]
 
 
-class Undeclared(Solver):
-    """A solver that declares no needs."""
-
-    def iterates(self, loss, penalty, start):
-        yield from NonmonotoneAPG().iterates(loss, penalty, start)
-
-
 def test_iterates_must_be_an_iterator():
     A, b = counts()
     with pytest.raises(TypeError, match=r"Listed.iterates must be a generator .*, got list"):
         minimize(SquaredLoss(A, b), L12(1.0), solver=Listed())
-
-
-def test_a_solver_may_declare_nothing():
-    A, b = counts()
-    assert minimize(SquaredLoss(A, b), L12(1.0), solver=Undeclared()).converged
 
 
 class Silent(DifferencePenalty):
@@ -248,15 +235,6 @@ def test_stationarity_is_the_same_number_whether_or_not_a_penalty_knows_its_viol
     assert results[0].objective == pytest.approx(results[1].objective, rel=1e-9)
 
 
-def test_newton_has_the_curvature_of_any_penalty():
-    random = np.random.default_rng(5)
-    A = random.standard_normal((60, 30))
-    b = A @ np.where(np.arange(30) < 5, 2.0, 0.0) + 0.1 * random.standard_normal(60)
-    result = minimize(SquaredLoss(A, b), MCP(8.0, gamma=0.5), solver=SupportNewton(), tol=1e-10)
-    assert result.converged
-    assert result.n_iter < 60
-
-
 def test_the_clock_is_looked_at_within_a_long_step_too():
     random = np.random.default_rng(0)
     A = random.standard_normal((200, 300))
@@ -266,18 +244,3 @@ def test_the_clock_is_looked_at_within_a_long_step_too():
     assert result.status is Status.MAX_SECONDS
     assert time.perf_counter() - begin < 5
     assert np.isfinite(result.objective)
-
-
-def test_a_path_takes_any_penalty_that_can_be_scaled():
-    random = np.random.default_rng(1)
-    A = random.standard_normal((40, 20))
-    b = A @ np.where(np.arange(20) < 3, 2.0, 0.0) + 0.1 * random.standard_normal(40)
-    loss = SquaredLoss(A, b)
-    alphas, solutions, results = solution_path(loss, L12(7.0, 0.0), alphas=5, eps=0.1)
-    assert alphas[0] == pytest.approx(np.abs(A.T @ b).max(), rel=1e-5)
-    assert np.count_nonzero(solutions[:, 0]) == 0
-    assert all(result.converged for result in results)
-    for alpha, x in zip(alphas, solutions.T, strict=True):
-        assert stationarity(loss, L12(alpha, 0.0), x) <= 1e-4
-    with pytest.raises(TypeError, match="make Silent a dataclass with a field alpha"):
-        solution_path(loss, Silent(1.0, 3.0))

@@ -10,7 +10,7 @@ from scipy.sparse.linalg import aslinearoperator
 from ell12 import SquaredLoss
 from ell12.operators import centering, has_columns, select_columns
 from ell12.operators.centering import CenteredColumns, column_squares, column_sums
-from ell12.operators.gram import by_rows, weighted_gram
+from ell12.operators.gram import weighted_gram
 
 
 def matrix(seed=0, m=30, n=20):
@@ -76,20 +76,6 @@ def test_centred_columns_agree_with_a_centred_copy(form, constant):
     assert np.isclose(SquaredLoss(operator, b).lipschitz(), SquaredLoss(copy, b).lipschitz(), rtol=2e-2)
 
 
-def test_a_centred_constant_column_has_no_length():
-    A = scipy.sparse.csr_array(np.full((7, 2), 0.1))
-    assert column_squares(CenteredColumns(A, np.array([0.1, 0.0])), np.ones(7)).tolist()[0] == 0
-
-
-def test_centred_columns_keep_float32_and_check_the_means():
-    A = scipy.sparse.csr_array(matrix()[0].astype(np.float32))
-    operator = CenteredColumns(A, np.ones(20, dtype=np.float32), True)
-    assert (operator @ np.ones(21, dtype=np.float32)).dtype == np.float32
-    assert (operator.T @ np.ones(30, dtype=np.float32)).dtype == np.float32
-    with pytest.raises(ValueError, match="means must have shape"):
-        CenteredColumns(A, np.ones(3))
-
-
 FORMS = {
     "dense": np.asarray,
     "csr": scipy.sparse.csr_array,
@@ -112,24 +98,6 @@ def test_the_adjoint_satisfies_the_dot_product_test(form, constant):
         np.testing.assert_allclose(centred.T @ y, copy.T @ y, atol=1e-12)
 
 
-@pytest.mark.parametrize("constant", [0.0, 0.25])
-@pytest.mark.parametrize("form", ["dense", "csr", "csc"])
-def test_column_squares_are_sums_over_the_rows(form, constant):
-    A, weight = matrix()
-    means = np.linspace(-1, 1, 20)
-    copy = np.column_stack([A - means, np.full(30, constant)]) if constant else A - means
-    expected = [sum(w * a * a for w, a in zip(weight, column, strict=True)) for column in copy.T]
-    np.testing.assert_allclose(column_squares(copy, weight), expected, rtol=1e-12)
-    np.testing.assert_allclose(column_squares(FORMS[form](copy), weight), expected, rtol=1e-12)
-    centred = CenteredColumns(FORMS[form](A), means, constant)
-    np.testing.assert_allclose(column_squares(centred, weight), expected, rtol=1e-10)
-
-
-def test_column_squares_of_an_operator_whose_columns_are_not_at_hand_are_ones():
-    A, weight = matrix()
-    assert column_squares(aslinearoperator(A), weight).tolist() == [1.0] * 20
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("form", [scipy.sparse.csr_array, scipy.sparse.csc_array])
 def test_sums_over_columns_are_the_same_in_blocks_and_copy_no_more_than_a_block(form, dtype, monkeypatch):
@@ -150,13 +118,3 @@ def test_sums_over_columns_are_the_same_in_blocks_and_copy_no_more_than_a_block(
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 0.5 * (sparse.data.nbytes + sparse.indices.nbytes)
-
-
-def test_gathered_entries_are_kept_by_rows():
-    A, y = matrix()
-    centred = CenteredColumns(scipy.sparse.csc_array(A), A.mean(axis=0), 1.0)
-    rows = by_rows(centred)
-    assert rows.A.format == "csr"
-    np.testing.assert_array_equal(rows.T @ y, centred.T @ y)
-    dense = np.eye(3)
-    assert by_rows(dense) is dense

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-import ell12.operators.gram
-from ell12.operators import select_columns
 from ell12.operators.gram import ColumnStore
 
 
@@ -44,56 +42,6 @@ def test_a_gram_matrix_follows_the_curvature(form):
         np.testing.assert_allclose(store.gram(curvature, columns), expected, atol=1e-13)
 
 
-def counted(monkeypatch):
-    gathered = []
-
-    def counting(operator, columns):
-        gathered.extend(columns)
-        return select_columns(operator, columns)
-
-    monkeypatch.setattr(ell12.operators.gram, "select_columns", counting)
-    return gathered
-
-
-def test_every_column_is_gathered_once(monkeypatch):
-    gathered = counted(monkeypatch)
-    A, weight = matrix()
-    store = ColumnStore(A)
-    for columns in ([1, 2, 3], [2, 3, 4], [1, 4, 9]):
-        store.gram(weight, np.array(columns))
-        store.product_within(np.ones(3), np.array(columns))
-    assert sorted(gathered) == [1, 2, 3, 4, 9]
-
-
-def test_the_columns_of_a_gram_matrix_serve_products_too(monkeypatch):
-    gathered = counted(monkeypatch)
-    A, weight = matrix(n=90)
-    store = ColumnStore(A)
-    store.gram(weight, np.arange(10))
-    x = np.zeros(90)
-    x[2:8] = 1.0
-    np.testing.assert_allclose(store.product(x), A @ x, atol=1e-13)
-    assert gathered == list(range(10))
-
-
-def test_what_is_not_used_is_let_go(monkeypatch):
-    monkeypatch.setattr(ell12.operators.gram, "UNUSED_COLUMNS", 4)
-    A, weight = matrix()
-    store = ColumnStore(A)
-    store.gram(weight, np.arange(15))
-    store.gram(weight, np.array([16, 17]))
-    assert store._gram.shape == (2, 2)
-    np.testing.assert_allclose(store.product_within(np.ones(1), np.array([16])), A[:, 16])
-
-
-def test_no_more_is_kept_than_allowed():
-    A, weight = matrix()
-    store = ColumnStore(A, most=6)
-    for columns, size in (([0, 1, 2], 3), ([3, 4, 5], 6), ([5, 6], 2), (range(10), 10)):
-        store.gram(weight, np.array(columns))
-        assert store._gram.shape == (size, size)
-
-
 def sparse_vector(random, size, count):
     x = np.zeros(size)
     x[random.permutation(size)[:count]] = random.standard_normal(count)
@@ -120,10 +68,3 @@ def test_products_are_those_of_the_matrix(order, dtype):
         product = store.product(x)
         assert product.dtype == dtype
         np.testing.assert_allclose(product, A @ x, rtol=0, atol=1e-4 if dtype == np.float32 else 1e-12)
-
-
-def test_dense_and_zero_vectors():
-    A = np.random.default_rng(2).standard_normal((4, 9))
-    store = ColumnStore(A)
-    np.testing.assert_array_equal(store.product(np.zeros(9)), np.zeros(4))
-    np.testing.assert_array_equal(store.product(np.ones(9)), A @ np.ones(9))

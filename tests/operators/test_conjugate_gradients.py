@@ -37,14 +37,6 @@ def test_arrays_of_any_shape_and_precision_are_solved_for():
     assert conjugate_gradients(lambda v: single @ v, single[0], tol=1e-4, max_iter=9).dtype == np.float32
 
 
-def test_tensors_are_solved_for_like_arrays():
-    torch = pytest.importorskip("torch")
-    matrix, right = system()
-    A = torch.as_tensor(matrix)
-    found = conjugate_gradients(lambda v: A @ v, torch.as_tensor(right), tol=1e-12, max_iter=100)
-    np.testing.assert_allclose(found.numpy(), np.linalg.solve(matrix, right), rtol=1e-9)
-
-
 def test_the_residual_meets_the_tolerance_and_no_more_products_are_taken():
     matrix, right = system()
     counts = []
@@ -59,14 +51,6 @@ def test_the_residual_meets_the_tolerance_and_no_more_products_are_taken():
         assert np.linalg.norm(matrix @ x - right) <= tol * np.linalg.norm(right) * (1 + 1e-9)
         fewer = conjugate_gradients(product, right, tol=0.0, max_iter=len(counts) - 1)
         assert np.linalg.norm(matrix @ fewer - right) > tol * np.linalg.norm(right)
-
-
-def test_a_start_at_the_solution_is_returned_after_one_product():
-    matrix, right = system()
-    start, counts = np.linalg.solve(matrix, right), []
-    found = conjugate_gradients(lambda v: counts.append(1) or matrix @ v, right, start, tol=1e-8, max_iter=9)
-    assert found is start
-    assert len(counts) == 1
 
 
 def test_the_limit_of_steps_holds():
@@ -95,25 +79,3 @@ def test_negative_curvature_later_gives_what_was_found_so_far():
     np.testing.assert_array_equal(found, second)
     assert not np.array_equal(first, second)
     assert found @ right > 0
-
-
-def test_a_right_hand_side_of_zero_is_solved_by_zero():
-    np.testing.assert_array_equal(conjugate_gradients(lambda v: v, np.zeros(3), tol=1e-3, max_iter=9), np.zeros(3))
-
-
-def test_inputs_are_not_written_to():
-    matrix, right = system()
-    start, kept = np.ones(12), right.copy()
-    conjugate_gradients(lambda v: matrix @ v, right, start, tol=1e-9, max_iter=50)
-    np.testing.assert_array_equal(right, kept)
-    np.testing.assert_array_equal(start, np.ones(12))
-
-
-def test_what_is_handed_in_is_not_changed():
-    matrix, right = system()
-    start = np.ones_like(right)
-    kept = matrix.copy(), right.copy(), start.copy()
-    conjugate_gradients(lambda v: matrix @ v, right, start, tol=1e-12, max_iter=100)
-    conjugate_gradients(lambda v: v, right, tol=0.0, max_iter=3)  # a product that is the vector itself
-    for array, before in zip((matrix, right, start), kept, strict=True):
-        np.testing.assert_array_equal(array, before)

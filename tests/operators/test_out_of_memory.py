@@ -1,6 +1,5 @@
 """Columns read a few at a time: the same numbers as a matrix in memory."""
 
-import pickle
 import threading
 import tracemalloc
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 import scipy.sparse
 
 from ell12 import L12, Columns, LogisticLoss, SquaredLoss, minimize
-from ell12.operators.centering import CenteredColumns, column_squares
+from ell12.operators.centering import CenteredColumns
 
 
 @pytest.fixture
@@ -104,14 +103,6 @@ def test_a_constant_column_has_its_mean_without_rounding_and_the_scale_1(small_p
     assert (means[5], squares[5]) == (0.1, 0.0)
 
 
-def test_curvatures_of_centred_columns_are_those_in_memory(genotypes):
-    weight, means = np.random.default_rng(2).uniform(1, 2, 40), genotypes.mean(axis=0)
-    expected = column_squares(genotypes - means, weight)
-    np.testing.assert_allclose(column_squares(CenteredColumns(Columns(genotypes), means), weight), expected)
-    with_ones = column_squares(CenteredColumns(Columns(genotypes), means, 2.0), weight)
-    np.testing.assert_allclose(with_ones, np.append(expected, 4 * weight.sum()))
-
-
 @pytest.mark.parametrize("kind", [SquaredLoss, LogisticLoss])
 @pytest.mark.parametrize(("l2_weight", "share"), [(0.0, 0.2), (0.5, 0.2), (1.0, 0.05)])
 def test_a_fit_reads_the_columns_few_times_and_finds_what_it_finds_in_memory(genotypes, kind, l2_weight, share):
@@ -143,17 +134,6 @@ def test_never_are_all_columns_gathered_however_many_violate(l2_weight, monkeypa
     assert found.converged
     assert max(call[0].size for call in source.calls if len(call) == 2) <= 500
     assert sum(len(call) == 3 for call in source.calls) <= 25  # looks, a block each
-
-
-def test_what_was_just_asked_for_is_not_read_again(genotypes):
-    X = Columns(genotypes)
-    X.moments()
-    for _ in range(2):
-        X.moments(np.full(40, 2.0))  # as without weights, times 2
-        X.T @ np.ones(40)
-        X.select_columns([1, 2, 3])
-        X.select_columns([2])
-    assert X.reads == 2 + 3 / 300
 
 
 @pytest.mark.usefixtures("small_pieces")
@@ -259,11 +239,6 @@ def test_a_file_in_any_order_is_saved_in_fortran_order_and_never_overwritten(gen
     with pytest.raises(OSError, match="No such file"):
         Columns.save(genotypes, tmp_path / "nowhere" / "columns.npy")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["columns.npy", "rows.npy"]
-
-
-def test_columns_can_be_sent_to_other_processes(genotypes):
-    again = pickle.loads(pickle.dumps(Columns(genotypes, scale=True)))
-    np.testing.assert_allclose(again.T @ np.ones(40), (genotypes / genotypes.std(axis=0)).sum(axis=0))
 
 
 def test_the_source_of_the_gallery_reads_two_bits_an_entry_and_fills_what_is_missing(tmp_path):

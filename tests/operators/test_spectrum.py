@@ -76,12 +76,6 @@ def test_rank_one(size, seed):
     check_tight(bound_of(np.outer(u, u), seed + 1), float(u @ u))
 
 
-@pytest.mark.parametrize("rows", [5, 30, 200])
-def test_gram_matrices(rows):
-    A = np.random.default_rng(rows).standard_normal((rows, 60))
-    check_tight(bound_of(A.T @ A), np.linalg.norm(A, 2) ** 2)
-
-
 def test_zero_map():
     assert bound_of(np.zeros((5, 5))) == 0
 
@@ -89,44 +83,6 @@ def test_zero_map():
 @pytest.mark.parametrize("value", [0.0, 1e-300, 3.0, 1e300])
 def test_one_by_one(value):
     check_tight(bound_of(np.array([[value]])), value)
-
-
-@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e-100, 1e100, 1e200, 1e300])
-def test_any_scale(scale):
-    matrix = symmetric(np.linspace(0, 1, 12), 3)
-    check_tight(bound_of(scale * matrix), scale)
-
-
-def test_mixed_scales():
-    check_tight(bound_of(np.diag([1e-200, 1.0, 1e200])), 1e200)
-
-
-@pytest.mark.parametrize("rtol", [1e-1, 1e-3, 1e-4])
-def test_rtol(rtol):
-    A = np.random.default_rng(2).standard_normal((150, 100))
-    check_tight(bound_of(A.T @ A, rtol=rtol), np.linalg.norm(A, 2) ** 2, rtol)
-
-
-def test_float32_is_kept_and_enough():
-    A = np.random.default_rng(4).standard_normal((300, 200)).astype(np.float32)
-    seen = []
-
-    def gram(v):
-        seen.append(v.dtype)
-        return A.T @ (A @ v)
-
-    bound = largest_eigenvalue(gram, np.random.default_rng(0).standard_normal(200).astype(np.float32))
-    exact = np.linalg.norm(A.astype(float), 2) ** 2
-    assert set(seen) == {np.dtype(np.float32)}
-    assert exact <= bound <= 1.01 * exact * (1 + 1e-6)
-
-
-def test_start_of_any_shape_and_unchanged():
-    weights = np.random.default_rng(5).random((6, 7))
-    start = np.random.default_rng(6).standard_normal((6, 7))
-    before = start.copy()
-    check_tight(largest_eigenvalue(lambda v: weights * v, start), weights.max())
-    np.testing.assert_array_equal(start, before)
 
 
 @pytest.mark.parametrize(("room", "most"), [(2.0, 12), (1.2, 22), (1.0001, 400), (0.9, 400)])

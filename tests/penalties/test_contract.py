@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from ell12 import L1, L12, MCP, GroupL12, RowsL12
-from ell12.path.columnwise import ColumnsL12, ColumnsWithIntercept
 from ell12.penalties import SCAD, CappedL1, LogSum, Lp, TransformedL1, WithIntercept
 from ell12.protocols import (
     DifferencePenalty,
@@ -19,10 +18,9 @@ from ell12.protocols import (
     offers,
     with_alpha,
 )
-from ell12.prox import prox_l12, prox_l12_groups, prox_l12_iterative, soft_threshold
+from ell12.prox import prox_l12_groups
 
 GROUPS = [0, 1, 0, 2, 1]
-INF = math.inf
 SMOOTH = {
     "l12": L12(0.7),
     "l12 of weight 1.4": L12(0.7, 1.4),
@@ -51,10 +49,7 @@ VECTORS = SMOOTH | {
 }
 MATRICES = {
     "rows": RowsL12(0.7, 0.8, weights=[1.0, 0.0, 2.0]),
-    "columns": ColumnsL12([0.5, 2.0], 0.8, weights=[1.0, 0.0, 2.0]),
     "rows with a ridge": RowsL12(0.7, 0.8, weights=[1.0, 0.0, 2.0], ridge=0.8),
-    "columns with a ridge": ColumnsL12([0.5, 2.0], 0.8, weights=[1.0, 0.0, 2.0], ridge=0.8),
-    "columns in other units": ColumnsL12([0.5, 2.0], units=[3.0, 4.0]),
 }
 X = np.array([1.5, -0.4, 0.3, 0.0, -2.5])
 
@@ -72,7 +67,6 @@ def place(name):
         (L12(1.0), (PiecewisePenalty,)),
         (GroupL12([0, 1], 1.0), (DifferencePenalty,)),
         (RowsL12(1.0), (DifferencePenalty,)),
-        (ColumnsL12([1.0]), (DifferencePenalty,)),
         (LogSum(1.0), (PiecewisePenalty,)),
         (CappedL1(1.0), (DifferencePenalty,)),
         (MCP(1.0), (PiecewisePenalty,)),
@@ -104,11 +98,6 @@ def test_a_scaled_penalty_costs_that_much_more(name, factor):
     for x in (place(name), 0.1 * place(name), 0 * place(name)):
         assert scaled.value(x) == pytest.approx(factor * penalty.value(x), rel=1e-13, abs=1e-15)
         np.testing.assert_allclose(scaled.prox(x, 0.2), penalty.prox(x, 0.2 * factor), rtol=1e-12, atol=1e-15)
-
-
-def test_a_penalty_scaled_by_zero_costs_nothing():
-    for name in set(VECTORS) - {"with an intercept", "mcp with an intercept"}:
-        assert with_alpha(VECTORS[name], 0.0).value(place(name)) == 0
 
 
 @pytest.mark.parametrize("name", SMOOTH)
@@ -153,19 +142,6 @@ def test_curvature_is_the_derivative_of_the_slope(name, seed):
         np.testing.assert_allclose(curvature.product(columns)(v), matrix @ v, atol=1e-14)
 
 
-@pytest.mark.parametrize("name", SMOOTH)
-def test_the_matrix_of_a_curvature_is_a_fresh_copy(name):
-    curvature = SMOOTH[name].curvature(place(name))
-    curvature.matrix(np.arange(5))[:] = 7
-    assert np.abs(curvature.matrix(np.arange(5))).max() < 7
-
-
-def test_the_curvature_of_l12_at_zero_is_zero():
-    curvature = L12(1.0, weights=[1.0, 0.0]).curvature(np.array([0.0, 3.0]))
-    assert curvature.largest == 0
-    np.testing.assert_array_equal(curvature.matrix(np.arange(2)), 0)
-
-
 def test_only_a_penalty_that_subtracts_nothing_is_convex():
     assert [p.is_convex for p in (L1(1.0), L12(1.0), L12(0.0), MCP(1.0), WithIntercept(L1(1.0)))] == [
         True,
@@ -174,17 +150,6 @@ def test_only_a_penalty_that_subtracts_nothing_is_convex():
         False,
         True,
     ]
-
-
-def test_curvature_of_other_arrays(backend):
-    tol = 1e-12 if backend.float64 else 1e-5
-    for name in ("l12 with weights", "mcp", "with an intercept"):
-        ours, other = (SMOOTH[name].curvature(x) for x in (X, backend.make_array(X)))
-        columns, v = np.array([0, 2, 4]), np.array([1.0, -2.0, 3.0])
-        np.testing.assert_allclose(backend.to_numpy(other.matrix(columns)), ours.matrix(columns), atol=tol)
-        product = other.product(columns)(backend.make_array(v))
-        np.testing.assert_allclose(backend.to_numpy(product), ours.product(columns)(v), atol=10 * tol)
-        assert other.largest == pytest.approx(ours.largest, rel=1e-5)
 
 
 # Violation
@@ -348,103 +313,17 @@ def test_groups_of_equal_sizes_are_rows(l2_weight):
             np.testing.assert_allclose(*slopes, atol=1e-15)
 
 
-def test_columns_are_vectors_side_by_side():
-    penalty, x, random = MATRICES["columns"], place("columns"), np.random.default_rng(0)
-    gradient = random.standard_normal(x.shape)
-    for state in (x, 0 * x, x * [[1], [1], [0]]):
-        for k, alpha in enumerate([0.5, 2.0]):
-            vector = L12(alpha, 0.8, weights=[1.0, 0.0, 2.0])
-            assert penalty.values(state)[k] == pytest.approx(vector.value(state[:, k]))
-            expected = vector.violation(state[:, k], gradient[:, k]) / alpha
-            assert penalty.stationarities(state, gradient)[k] == pytest.approx(expected)
-            np.testing.assert_allclose(penalty.prox(state, 0.3)[:, k], vector.prox(state[:, k], 0.3), atol=1e-15)
-
-
-def test_the_violation_of_columns_with_intercepts_counts_each_in_its_unit():
-    penalty = ColumnsWithIntercept(ColumnsL12([0.5, 2.0]))
-    gradient = np.array([[0.0, 0.0], [0.0, 0.0], [0.3, -0.4]])
-    x = np.zeros((3, 2))
-    np.testing.assert_allclose(penalty.stationarities(x, gradient), [0.6, 0.2])
-    assert penalty.violation(x, gradient) == pytest.approx(0.5 * 0.6)
-
-
 # Weights, shapes and borders
-
-
-def test_a_group_of_weight_zero_is_in_neither_norm():
-    penalty = GroupL12([0, 0, 1, 1], 1.0, weights=[0.0, 1.0])
-    x = np.array([30.0, 40.0, 3.0, 4.0])
-    assert penalty.value(x) == 0
-    np.testing.assert_array_equal(penalty.prox(x, 1.0), x)
-    np.testing.assert_allclose(penalty.prox(np.array([9.0, 9.0, 0.0, 0.1]), 1.0), [9.0, 9.0, 0.0, 0.1])
-
-
-def test_strength_zero_asks_nothing_of_infinite_weights():
-    x, weights = np.array([1.0, 2.0]), [math.inf, 1.0]
-    penalty = L12(0.0, weights=weights)
-    assert penalty.value(x) == 0
-    assert penalty.violation(x, np.zeros(2)) == 0
-    np.testing.assert_array_equal(penalty.slopes_at_zero(x)[1], 0)
-
-
-MASKED = np.ma.array([3.0, 4.0, 100.0], mask=[0, 0, 1])
-
-
-@pytest.mark.parametrize(
-    ("call", "name"),
-    [
-        (lambda: L12(1.0).value(MASKED), "x"),
-        (lambda: L12(1.0).prox(MASKED, 1.0), "x"),
-        (lambda: L12(1.0).subtracted_gradient(MASKED), "x"),
-        (lambda: L12(1.0).violation(np.ones(3), MASKED), "gradient"),
-        (lambda: L12(1.0, weights=MASKED), "weights"),
-        (lambda: GroupL12([0, 1, 1], 1.0).value(MASKED), "x"),
-        (lambda: GroupL12(MASKED.astype(int), 1.0), "groups"),
-        (lambda: RowsL12(1.0).prox(MASKED[:, None], 1.0), "x"),
-        (lambda: ColumnsL12([1.0]).values(MASKED[:, None]), "x"),
-        (lambda: ColumnsL12(MASKED), "alphas"),
-        (lambda: MCP(1.0).value(MASKED), "x"),
-        (lambda: Lp(1.0).prox(MASKED, 1.0), "x"),
-        (lambda: LogSum(1.0).violation(np.ones(3), MASKED), "gradient"),
-        (lambda: prox_l12(MASKED, 1.0), "z"),
-        (lambda: prox_l12(np.ones(3), 1.0, weights=MASKED), "weights"),
-        (lambda: prox_l12(np.ones((3, 2)), MASKED, axis=1), "t"),
-        (lambda: prox_l12_groups(MASKED, 1.0, [0, 1, 1]), "z"),
-        (lambda: prox_l12_iterative(np.ones(3), 1.0, start=MASKED), "start"),
-        (lambda: soft_threshold(MASKED, 1.0), "z"),
-    ],
-)
-def test_masked_arrays_are_refused_by_name(call, name):
-    with pytest.raises(TypeError, match=f"^{name} must not be a masked array"):
-        call()
-
-
-@pytest.mark.parametrize("step", [-1.0, math.nan, math.inf, None, "1"])
-@pytest.mark.parametrize("name", VECTORS)
-def test_an_error_names_the_step(name, step):
-    with pytest.raises(ValueError, match=r"^step must be a finite number >= 0"):
-        VECTORS[name].prox(place(name), step)
-
-
-def test_lists_and_integers_are_vectors_too():
-    assert L12(1.0).value([3, 4]) == 2
-    np.testing.assert_array_equal(MCP(1.0).prox([0, 4], 1.0), [0.0, 4.0])
 
 
 @pytest.mark.parametrize(
     ("penalty", "shape"),
-    [(RowsL12(1.0), (3, 0)), (RowsL12(1.0), (3,)), (ColumnsL12([1.0]), (0, 1)), (ColumnsL12([1.0]), (3, 2))],
+    [(RowsL12(1.0), (3, 0)), (RowsL12(1.0), (3,))],
 )
 def test_matrices_of_a_wrong_shape_are_refused_by_name(penalty, shape):
     for call in (penalty.value, lambda x: penalty.prox(x, 1.0), lambda x: penalty.violation(x, x)):
         with pytest.raises(ValueError, match=r"^x must"):
             call(np.ones(shape))
-
-
-def test_no_entries_cost_nothing():
-    for penalty in (L12(1.0), MCP(1.0), GroupL12([], 1.0)):
-        assert penalty.value(np.ones(0)) == penalty.violation(np.ones(0), np.ones(0)) == 0
-        assert penalty.prox(np.ones(0), 1.0).shape == (0,)
 
 
 # Groups in memory
@@ -471,14 +350,3 @@ def test_unequal_groups_take_memory_in_proportion_to_the_entries(size):
         prox_l12_groups(x, 0.1, labels)
 
     assert peak_of(work) < 400 * size
-
-
-def test_norms_of_groups_of_all_sizes():
-    random = np.random.default_rng(0)
-    labels = random.permutation(np.repeat(np.arange(40), random.integers(1, 40, 40)))
-    z = random.standard_normal(labels.size) * 10.0 ** random.integers(-200, 200, 40)[labels]
-    penalty = GroupL12(labels, 1.0)
-    norms = [np.linalg.norm(z[labels == g] / np.abs(z[labels == g]).max()) for g in range(40)]
-    tops = np.array([np.abs(z[labels == g]).max() for g in range(40)])
-    np.testing.assert_allclose(penalty.moduli(z), norms * tops, rtol=1e-14)
-    np.testing.assert_allclose(penalty.rebuild(z, penalty.moduli(z), penalty.moduli(z)), z, rtol=1e-14)

@@ -3,7 +3,6 @@
 import math
 import pickle
 from copy import deepcopy
-from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from sklearn.base import clone
 
 from ell12 import L1, L12, MCP, GroupL12, RowsL12, SpectralL12, SquaredLoss, minimize
 from ell12.penalties import CappedL1, LogSum, Lp, SpectralLogSum, TruncatedNuclear, with_strength
-from ell12.protocols import DifferencePenalty, Penalty, offers
 
 SEEDS = st.integers(0, 2**32 - 1)
 GROUPS = np.array([0, 1, 0, 2, 1, 2])
@@ -82,16 +80,6 @@ def test_value(name, seed, kind, scale):
     assert isinstance(PENALTIES[name].value(x), float)
 
 
-@pytest.mark.parametrize("name", PENALTIES)
-def test_value_at_zero(name):
-    assert PENALTIES[name].value(entries(name, np.zeros(6))) == 0
-
-
-def test_one_entry_costs_nothing_under_l12():
-    assert L12(3.0).value(np.array([0.0, -4.0, 0.0])) == 0
-    assert SpectralL12(3.0).value(np.outer([1.0, 2.0], [3.0, 4.0])) == pytest.approx(0, abs=1e-14)
-
-
 def test_negative_entries_are_not_allowed_where_so_said():
     penalty = L12(1.0, positive=True, weights=[1.0, 0.0])
     assert penalty.value(np.array([1.0, -1e-300])) == math.inf
@@ -104,20 +92,6 @@ def test_infinite_weight_holds_its_entry_at_zero():
     assert penalty.value(np.array([1e-9, 3.0, 4.0])) == math.inf
     assert penalty.prox(np.array([9.0, 3.0, 4.0]), 1.0)[0] == 0
     assert penalty.violation(np.array([0.0, 3.0, 4.0]), np.array([5.0, -0.4, -0.2])) == pytest.approx(0, abs=1e-15)
-
-
-@pytest.mark.parametrize("make", [L12, L1, lambda a: GroupL12(GROUPS, a), LogSum, CappedL1, Lp, MCP, SpectralL12])
-def test_alpha_zero(make):
-    penalty, x = make(0), X.reshape(2, 3) if make is SpectralL12 else X
-    assert penalty.value(x) == 0
-    np.testing.assert_allclose(penalty.prox(x, 2.0), x, rtol=1e-14, atol=1e-15)
-
-
-def test_step_zero():
-    for name, penalty in PENALTIES.items():
-        np.testing.assert_allclose(penalty.prox(entries(name, X), 0.0).ravel(), X, rtol=1e-14, atol=1e-15)
-    for penalty, step in [(L12(0.0, positive=True), 1.0), (L12(1.0, positive=True), 0.0)]:
-        np.testing.assert_array_equal(penalty.prox(X, step), X.clip(0))
 
 
 # Convex part minus subtracted part
@@ -168,18 +142,6 @@ def test_the_convex_part_is_convex(name, seed):
     convex = PENALTIES[name].convex
     x, y = (entries(name, random_vector(seed + i)) for i in (0, 1))
     assert convex.value((x + y) / 2) <= (convex.value(x) + convex.value(y)) / 2 + 1e-12
-
-
-def test_only_lp_has_no_convex_part():
-    assert all(offers(penalty, Penalty) for penalty in PENALTIES.values())
-    split = {name for name, penalty in PENALTIES.items() if offers(penalty, DifferencePenalty)}
-    assert split == set(DIFFERENCES)
-
-
-def test_the_convex_part_keeps_the_options():
-    convex = L12(0.7, weights=WEIGHTS, positive=True).convex
-    assert (convex.alpha, convex.l2_weight, convex.positive) == (0.7, 0, True)
-    np.testing.assert_array_equal(convex.prox(X, 1.0), np.maximum(X - 0.7 * WEIGHTS, 0))
 
 
 # Stationarity
@@ -246,22 +208,6 @@ def test_violation_is_the_steepest_descent(options, kind):
         assert problem.penalty.violation(x, problem.gradient(x)) == pytest.approx(expected, abs=1e-6 + tol)
 
 
-@pytest.mark.parametrize(("options", "kind"), CASES, ids=str)
-def test_violation_is_zero_where_no_direction_descends(options, kind):
-    for seed in range(3):
-        rng = np.random.default_rng(seed)
-        problem = Quadratic(L12(rng.uniform(0.3, 3), **options), 5, rng, kind)
-        x = problem.stationary_point(np.ones(5, dtype=kind))
-        assert problem.penalty.violation(x, problem.gradient(x)) < 1e-11
-        for _ in range(200):
-            move = rng.standard_normal(5) + (1j * rng.standard_normal(5) if kind is complex else 0)
-            move *= rng.random(5) < rng.random()
-            move = np.where((x == 0) & (np.real(move) < 0), 0, move) if options.get("positive") else move
-            assert problem.slope(x, move, h=2e-6) >= -1e-7
-        elsewhere = np.where(x != 0, x * 1.01, 0)
-        assert problem.penalty.violation(elsewhere, problem.gradient(elsewhere)) > 1e-3
-
-
 @given(st.lists(st.floats(-2, 2), min_size=4, max_size=4), st.floats(0.1, 2), st.floats(0, 2))
 def test_violation_at_zero(gradient, alpha, l2_weight):
     gradient = np.array(gradient)
@@ -287,128 +233,7 @@ def test_violation_at_zero_under_l12():
 # Arrays
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
-@pytest.mark.parametrize("name", PENALTIES)
-def test_single_precision_is_kept(name, dtype):
-    x = entries(name, X).astype(dtype)
-    penalty = PENALTIES[name]
-    for step in (0.9, np.float64(0.9), np.float32(0.9)):
-        assert penalty.prox(x, step).dtype == dtype
-    if name in DIFFERENCES:
-        assert penalty.subtracted_gradient(x).dtype == dtype
-    wide = penalty.prox(x.astype(np.result_type(dtype, np.float64)), 0.9)
-    np.testing.assert_allclose(penalty.prox(x, 0.9), wide, rtol=2e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize("make", [L12, L1, LogSum, CappedL1, Lp, MCP, lambda a: GroupL12(GROUPS, a)])
-def test_strength_of_a_numpy_type_does_not_widen(make):
-    penalty = make(np.float64(0.5))
-    x = X.astype(np.float32)
-    assert penalty.prox(x, 0.9).dtype == np.float32
-    assert type(penalty.value(x)) is float
-    assert not offers(penalty, DifferencePenalty) or penalty.subtracted_gradient(x).dtype == np.float32
-
-
-@pytest.mark.parametrize("name", PENALTIES)
-def test_inputs_are_not_written_to(name):
-    penalty, x = PENALTIES[name], entries(name, X.copy())
-    x.flags.writeable = False
-    penalty.value(x)
-    penalty.prox(x, 0.9)
-    if name in DIFFERENCES:
-        penalty.subtracted_gradient(x)
-    np.testing.assert_array_equal(x.ravel(), X)
-
-
-@pytest.mark.parametrize("name", ["l12 with weights", "groups with weights", "log-sum", "capped", "mcp", "lp"])
-def test_other_kinds_of_arrays(name, backend):
-    penalty, tol = PENALTIES[name], 1e-12 if backend.float64 else 2e-6
-    x, other = X, backend.make_array(X)
-    assert penalty.value(other) == pytest.approx(penalty.value(x), rel=tol)
-    np.testing.assert_allclose(
-        backend.to_numpy(penalty.prox(other, 0.9)), penalty.prox(x, 0.9), rtol=tol, atol=tol
-    )
-    if name in DIFFERENCES:
-        slope = backend.to_numpy(penalty.subtracted_gradient(other))
-        np.testing.assert_allclose(slope, penalty.subtracted_gradient(x), rtol=tol, atol=tol)
-    if isinstance(penalty, L12):
-        gradient = backend.make_array(np.cos(X))
-        assert penalty.violation(other, gradient) == pytest.approx(penalty.violation(x, np.cos(X)), rel=10 * tol)
-
-
-@pytest.mark.parametrize("name", PENALTIES)
-def test_penalties_are_frozen(name):
-    with pytest.raises(FrozenInstanceError):
-        PENALTIES[name].alpha = 2.0
-
-
 # Errors
-
-
-@pytest.mark.parametrize("bad", [-1.0, math.nan, math.inf, "1", None, 1j, np.ones(2)], ids=repr)
-@pytest.mark.parametrize(
-    ("make", "name"),
-    [
-        (L12, "alpha"),
-        (lambda v: L12(1.0, v), "l2_weight"),
-        (L1, "alpha"),
-        (lambda v: GroupL12([0, 1], v), "alpha"),
-        (lambda v: GroupL12([0, 1], 1.0, v), "l2_weight"),
-        (SpectralL12, "alpha"),
-        (lambda v: SpectralL12(1.0, v), "l2_weight"),
-        (LogSum, "alpha"),
-        (lambda v: LogSum(1.0, v), "theta"),
-        (CappedL1, "alpha"),
-        (lambda v: CappedL1(1.0, v), "theta"),
-        (MCP, "alpha"),
-        (lambda v: MCP(1.0, v), "gamma"),
-        (Lp, "alpha"),
-        (lambda v: Lp(1.0, v), "p"),
-    ],
-)
-def test_errors_name_the_number(make, name, bad):
-    if name == "alpha" and bad is None:
-        assert make(None).alpha is None
-        return
-    with pytest.raises(ValueError, match=rf"^{name} must"):
-        make(bad)
-
-
-def test_shape_parameters_lie_in_their_range():
-    for make in (LogSum, CappedL1, MCP, Lp):
-        with pytest.raises(ValueError, match=r"^(theta|gamma|p) must"):
-            make(1.0, 0)
-    with pytest.raises(ValueError, match=r"^p must"):
-        Lp(1.0, 1)
-
-
-@pytest.mark.parametrize("weights", [[1.0, -1.0], [1.0, math.nan], ["a", "b"], [1j, 1.0]], ids=repr)
-def test_errors_name_the_weights(weights):
-    for make in (lambda: L12(1.0, weights=weights), lambda: GroupL12([0, 1], 1.0, weights=weights)):
-        with pytest.raises((ValueError, TypeError), match="weights must hold"):
-            make()
-
-
-def test_weights_must_fit():
-    with pytest.raises(ValueError, match="weights"):
-        L12(1.0, weights=[1.0, 2.0]).prox(np.ones(3), 1.0)
-    with pytest.raises(ValueError, match="weights"):
-        GroupL12([0, 1], 1.0, weights=[1.0, 2.0, 3.0])
-
-
-@pytest.mark.parametrize("groups", [[[0, 1]], [0, "a", None], 3], ids=repr)
-def test_errors_name_the_groups(groups):
-    with pytest.raises(ValueError, match=r"^groups must"):
-        GroupL12(groups, 1.0)
-
-
-def test_one_number_is_a_weight_for_all():
-    np.testing.assert_array_equal(L12(1.0, weights=2).prox(X, 0.2), L12(1.0, weights=np.full(6, 2.0)).prox(X, 0.2))
-
-
-def test_weights_of_another_length_are_named():
-    with pytest.raises(ValueError, match=r"weights of shape \(3,\) do not broadcast"):
-        L12(1.0, weights=np.ones(3)).value(np.ones(8))
 
 
 # What all share

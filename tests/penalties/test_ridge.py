@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize as scipy_minimize
 
-from ell12 import L12, GroupL12, LogisticLoss, NonmonotoneAPG, RowsL12, SquaredLoss, minimize
-from ell12.path.columnwise import ColumnsL12
+from ell12 import L12, GroupL12, RowsL12
 
 GROUPS = [0, 1, 0, 2, 1]
 
@@ -51,19 +50,11 @@ def test_the_prox_with_a_ridge_is_as_good_as_a_search(name, l2_weight):
         assert cost(penalty.prox(z, step)) <= search(cost, z, seed) + 1e-9
 
 
-def test_rows_and_columns_are_the_others_in_another_shape():
+def test_rows_are_groups_in_another_shape():
     z, options = np.random.default_rng(3).standard_normal((4, 3)), {"weights": [1.0, 0.0, 2.0, 0.5], "ridge": 1.5}
     rows, groups = RowsL12(0.4, 0.8, **options), GroupL12(np.repeat(range(4), 3), 0.4, 0.8, **options)
     np.testing.assert_allclose(rows.prox(z, 0.7).ravel(), groups.prox(z.ravel(), 0.7), atol=1e-14)
     assert rows.value(z) == pytest.approx(groups.value(z.ravel()))
-    columns, alphas = ColumnsL12([0.4, 0.1, 0.9], 0.8, **options), (0.4, 0.1, 0.9)
-    each = [L12(alpha, 0.8, **options) for alpha in alphas]
-    moved = np.stack([penalty.prox(column, 0.7) for penalty, column in zip(each, z.T, strict=True)], axis=1)
-    np.testing.assert_allclose(columns.prox(z, 0.7), moved, atol=1e-14)
-    np.testing.assert_allclose(columns.values(z), [p.value(c) for p, c in zip(each, z.T, strict=True)])
-    gradient = np.random.default_rng(4).standard_normal((4, 3))
-    violations = [p.violation(c, g) for p, c, g in zip(each, z.T, gradient.T, strict=True)]
-    np.testing.assert_allclose(columns.stationarities(z, gradient), np.divide(violations, alphas))
 
 
 def test_at_zero_the_violation_is_in_the_units_of_the_gradient_however_large_the_ridge():
@@ -79,26 +70,3 @@ def test_a_ridge_scales_with_the_strength_and_belongs_to_the_convex_part():
     subtracted = 0.8 * 0.9 * np.linalg.norm(x)
     assert penalty.convex.value(x) - subtracted == pytest.approx(penalty.value(x))
     np.testing.assert_allclose(penalty.convex.curvature(x).matrix(np.arange(3)), 0.56 * np.eye(3))
-
-
-@pytest.mark.parametrize("wide", [False, True])
-@pytest.mark.parametrize("l2_weight", [0.0, 0.7])
-@pytest.mark.parametrize("kind", [SquaredLoss, LogisticLoss])
-def test_the_default_solver_ends_where_a_gradient_method_does(kind, l2_weight, wide):
-    random = np.random.default_rng(5)
-    A = random.standard_normal((30, 90 if wide else 12))
-    b = A[:, 0] - A[:, 3] + 0.5 * random.standard_normal(30)
-    loss = kind(A, np.sign(b) if kind is LogisticLoss else b)
-    penalty = L12(0.4, l2_weight, ridge=2.0)
-    ours = minimize(loss, penalty, tol=1e-9)
-    slow = minimize(loss, penalty, solver=NonmonotoneAPG(), tol=1e-9, max_iter=50_000)
-    assert ours.converged
-    assert slow.converged
-    assert ours.objective == pytest.approx(slow.objective, rel=1e-12)
-    assert ours.n_iter < 40
-
-
-def test_a_ridge_is_a_number():
-    for wrong in (-1.0, np.nan, "1"):
-        with pytest.raises(ValueError, match="ridge must be"):
-            L12(1.0, ridge=wrong)

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import MultiTaskLasso
 
-from ell12 import L12, NonmonotoneAPG, RowsL12, SquaredLoss, minimize, stationarity
-from ell12.prox import prox_l12
+from ell12 import L12, NonmonotoneAPG, RowsL12, SquaredLoss, minimize
 
 
 @pytest.mark.parametrize("weights", [None, [1.0, 0.0, 2.0], [0.0, np.inf, 1.0]])
@@ -49,54 +48,3 @@ def test_without_the_subtracted_norm_it_is_the_multi_task_lasso():
     loss = SquaredLoss(A, B, scale=1 / 40)
     ours = minimize(loss, RowsL12(0.1, l2_weight=0.0), solver=NonmonotoneAPG(), tol=1e-9)
     np.testing.assert_allclose(ours.x, theirs.coef_.T, atol=1e-7)
-
-
-def test_a_nonnegative_solution_is_stationary_and_cannot_be_improved():
-    random = np.random.default_rng(2)
-    A, B = random.standard_normal((30, 8)), random.standard_normal((30, 3))
-    loss, penalty = SquaredLoss(A, B, scale=1 / 30), RowsL12(0.05, 0.5, positive=True)
-    result = minimize(loss, penalty, tol=1e-9)
-    assert result.converged
-    assert (result.x >= 0).all()
-    assert np.count_nonzero(result.x == 0) > 3
-    for _ in range(200):
-        move = 1e-4 * random.standard_normal(result.x.shape) * (random.random(result.x.shape) < 0.3)
-        x = np.maximum(result.x + move, 0)
-        assert loss.value(loss.point(x)) + penalty.value(x) >= result.objective - 1e-12
-
-
-def test_l1_2_finds_the_rows_and_is_stationary():
-    random = np.random.default_rng(1)
-    A, X = random.standard_normal((60, 30)), np.zeros((30, 4))
-    X[[3, 11, 20]] = random.standard_normal((3, 4))
-    loss, penalty = SquaredLoss(A, A @ X, scale=1 / 60), RowsL12(0.1)
-    result = minimize(loss, penalty, solver=NonmonotoneAPG(), tol=1e-8)
-    assert result.converged
-    assert stationarity(loss, penalty, result.x) <= 1e-8
-    assert np.flatnonzero(np.any(result.x, axis=1)).tolist() == [3, 11, 20]
-
-
-def test_a_zero_matrix_grows_where_that_pays():
-    z, penalty = np.zeros((3, 2)), RowsL12(1.0, l2_weight=1.5)
-    assert 0.5 * np.sum(penalty.prox(z, 1.0) ** 2) + penalty.value(penalty.prox(z, 1.0)) == pytest.approx(-0.125)
-
-
-def test_weights_are_of_the_rows():
-    z = np.random.default_rng(0).standard_normal((3, 2))
-    x = RowsL12(0.5, weights=[1.0, 1.0, 10.0]).prox(z, 1.0)
-    sizes = prox_l12(np.linalg.norm(z, axis=1), 0.5, weights=[1.0, 1.0, 10.0])
-    np.testing.assert_allclose(np.linalg.norm(x, axis=1), sizes)
-    assert not x[2].any()
-    np.testing.assert_array_equal(RowsL12(0.5, weights=[1.0, 0.0, 1.0]).prox(z, 1.0)[1], z[1])
-    with pytest.raises(ValueError, match="weights must hold one number for each of 3 rows"):
-        RowsL12(0.5, weights=[1.0, 2.0]).value(z)
-
-
-def test_other_arrays(each_library):
-    z = np.random.default_rng(0).standard_normal((5, 3))
-    penalty = RowsL12(0.5)
-    x = penalty.prox(each_library.make_array(z), 1.0)
-    np.testing.assert_allclose(
-        each_library.to_numpy(x), penalty.prox(z, 1.0), rtol=1e-5 if not each_library.float64 else 1e-12
-    )
-    assert penalty.value(x) == pytest.approx(penalty.value(penalty.prox(z, 1.0)), rel=1e-5)

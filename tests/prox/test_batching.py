@@ -35,15 +35,6 @@ def test_every_problem_is_a_row_and_comes_back_to_its_place(axis):
     np.testing.assert_array_equal(restore(10 * rows), 10 * z)
 
 
-@pytest.mark.parametrize("axis", AXES)
-@pytest.mark.parametrize("shape", [SHAPE, (3, 1), (4,), (1, 1, 1), ()])
-def test_weights_follow_the_entries_that_they_belong_to(axis, shape):
-    given = np.random.default_rng(0).random(shape)
-    weights = lay_out(np.zeros(SHAPE), 1.0, given, axis)[2]
-    for place, vector in problems(np.broadcast_to(given, SHAPE), axis):
-        assert weights[place].tolist() == vector
-
-
 @pytest.mark.parametrize(("axis", "batch"), [(0, (3, 4)), (1, (2, 4)), (-1, (2, 3)), ((0, 2), (3,)), (None, ())])
 def test_a_threshold_for_each_problem_has_a_last_axis_of_length_one(axis, batch):
     t = np.random.default_rng(0).random(batch)
@@ -63,14 +54,6 @@ def test_thresholds_that_fit_no_problem_are_named():
 def test_axes_that_are_none_of_z_are_named(axis):
     with pytest.raises(ValueError, match="does not name different axes of z of shape"):
         lay_out(np.zeros(SHAPE), 1.0, None, axis)
-
-
-def test_half_precision_is_computed_in_single_and_comes_back():
-    z = np.arange(6, dtype=np.float16).reshape(2, 3)
-    rows, _, _, restore = lay_out(z, 1.0, None, 0)
-    assert rows.dtype == np.float32
-    assert restore(rows).dtype == np.float16
-    np.testing.assert_array_equal(restore(rows), z)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -116,17 +99,3 @@ def test_rebuilt_groups_have_the_new_norms_and_the_old_directions(name):
     grown = x[labels == 0]  # a group without a direction grows along its first entry
     assert grown[0] == new[0]
     assert not grown[1:].any()
-
-
-@pytest.mark.parametrize("name", LABELS)
-def test_padded_rows_hold_fewer_than_two_numbers_for_each_entry(name):
-    groups = as_groups(LABELS[name])
-    assert sum(members.size for members, _ in groups.rows) < 2 * len(LABELS[name])
-
-
-def test_a_layout_is_its_own_layout_and_checks_shapes():
-    groups = as_groups([0, 1, 1])
-    assert as_groups(groups) is groups
-    groups.check_shape((3,), "x")
-    with pytest.raises(ValueError, match=r"groups has 3 entries, which does not fit x of shape \(4,\)"):
-        groups.check_shape((4,), "x")

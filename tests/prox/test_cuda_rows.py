@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from ell12.backend import compiled_code as cuda
-from ell12.path.columnwise import ColumnsL12
 from ell12.penalties import RowsL12
 from ell12.prox import cuda_rows as rows
 from ell12.prox import prox_l12, prox_l12_groups
@@ -221,13 +220,11 @@ def test_problems_along_any_axis_of_arrays_of_any_order_on_a_gpu(gpu):
         np.testing.assert_allclose(gpu.to_numpy(half), expected, rtol=2e-3)
 
 
-def test_penalties_of_rows_columns_and_groups_on_a_gpu(gpu):
+def test_penalties_of_rows_and_groups_on_a_gpu(gpu):
     x = np.random.default_rng(0).uniform(-2, 2, (300, 7))
     weights = np.random.default_rng(1).uniform(0, 2, 300)
     weights[5] = 0
     for penalty in (
-        ColumnsL12(np.linspace(0.2, 1.4, 7), 0.8, weights, positive=True, ridge=0.1),
-        ColumnsL12(np.linspace(0.2, 1.4, 7)),
         RowsL12(0.7, 1.0, weights=weights),
         RowsL12(0.7, positive=True),
     ):

@@ -58,14 +58,13 @@ def test_a_constant_image_stays(l2_weight, boundary):
     assert short.denoise_tv(image, return_result=True).alpha == 0
 
 
-@pytest.mark.parametrize("shape", [(24, 24), (256, 256)], ids=["plain", "compiled"])
-def test_shift_and_scale_equivariance(shape):
-    image = noisy(shape)
-    x = short.denoise_tv(image, 0.05, smoothing=0.01)
-    np.testing.assert_allclose(short.denoise_tv(image + 3, 0.05, smoothing=0.01), x + 3, atol=1e-9)
-    np.testing.assert_allclose(short.denoise_tv(255 * image, 255 * 0.05, smoothing=2.55), 255 * x, atol=1e-7)
-    np.testing.assert_allclose(short.denoise_tv(-image, 0.05, smoothing=0.01), -x, atol=1e-9)
-    np.testing.assert_allclose(short.denoise_tv(-image, 0.05), -short.denoise_tv(image, 0.05), atol=1e-9)
+@pytest.mark.parametrize("smoothing", [None, 0.0])
+def test_a_turned_image_gives_the_turned_result(smoothing):
+    options = {"l2_weight": 0.0, "smoothing": smoothing, "max_iter": 100, "return_result": True}
+    image = noisy((20, 32))  # with a weight of 0 no direction is preferred
+    expected = short.denoise_tv(image, 0.05, **options).image
+    for turn in (np.flipud, np.fliplr, np.rot90, np.transpose):
+        np.testing.assert_allclose(short.denoise_tv(turn(image), 0.05, **options).image, turn(expected), atol=1e-8)
 
 
 def test_the_strength_does_not_depend_on_the_size():
@@ -96,32 +95,6 @@ def test_integers_are_converted_as_scikit_image_does(dtype):
         image[0, 0], image[0, 1] = limits.min, limits.max
     np.testing.assert_allclose(as_image(image), util.img_as_float64(image), atol=1e-15)
     assert short.denoise_tv(image, 0.1).dtype == np.float64
-
-
-@pytest.mark.parametrize("shape", [(48, 48), (256, 256)], ids=["plain", "compiled"])
-@pytest.mark.parametrize(
-    ("given", "kept"), [("float32", "float32"), ("float64", "float64"), ("float16", "float32")]
-)
-def test_precision_is_kept_and_the_image_not_written_to(shape, given, kept):
-    image = noisy(shape).astype(given)
-    image.flags.writeable = False
-    before = image.copy()
-    x = short.denoise_tv(image, 0.05)
-    assert x.dtype == kept
-    np.testing.assert_array_equal(image, before)
-    np.testing.assert_allclose(x, short.denoise_tv(before.astype(np.float64), 0.05), atol=5e-4)
-
-
-def test_layouts_do_not_matter():
-    image = noisy((300, 300))
-    expected = short.denoise_tv(image, 0.05)
-    np.testing.assert_allclose(short.denoise_tv(np.asfortranarray(image), 0.05), expected, atol=1e-12)
-    spread = np.zeros((600, 300))
-    spread[::2] = image
-    np.testing.assert_allclose(short.denoise_tv(spread[::2], 0.05), expected, atol=1e-12)
-    np.testing.assert_allclose(
-        short.denoise_tv(noisy((4, 4)).tolist(), 0.05), short.denoise_tv(noisy((4, 4)), 0.05)
-    )
 
 
 def test_complex_images():
@@ -172,12 +145,6 @@ def test_the_noise_is_estimated_under_structure():
         short.denoise_tv(np.ones((2, 2)))
 
 
-def test_values_beyond_one_are_given_their_own_range():
-    image = (noisy((64, 64), 0.03) - 0.2) / 0.6
-    small, large = (short.denoise_tv(c * image, smoothing=0.01 * c, return_result=True) for c in (1, 255))
-    assert large.alpha == pytest.approx(255 * small.alpha, rel=0.1)
-
-
 # Deblurring
 
 
@@ -197,18 +164,6 @@ def test_blurs_are_undone(boundary, mode):
     np.testing.assert_allclose(both[..., 0], one, atol=5e-3)
     single = short.deblur_tv(blurred.astype(np.float32), kernel, 2e-3, boundary=boundary)
     assert single.dtype == np.float32
-
-
-def test_the_gradient_and_the_fourier_step_minimise_the_same():
-    kernel = np.ones((3, 3)) / 9
-    blurred = Convolution(kernel, (48, 48)) @ noisy()
-    values = [
-        short.deblur_tv(
-            blurred, kernel, 0.01, boundary="periodic", solver=s, tol=0.01, return_result=True
-        ).result.objective
-        for s in (None, ell12.restoration.SmoothedGradient(), ell12.restoration.AlternatingMinimization())
-    ]
-    assert max(values) <= min(values) * (1 + 1e-3)
 
 
 # Inpainting
@@ -241,16 +196,6 @@ def test_drawings_without_noise_are_filled_in_and_sharpened(unit):
     np.testing.assert_allclose(found.image[known], clean[known], atol=0.01 * unit)
     blurred = scipy.ndimage.convolve(clean, kernel, mode="reflect")
     assert np.std(short.deblur_tv(blurred, kernel) - clean) < 0.05 * np.std(blurred - clean)
-
-
-def test_large_images_are_inpainted_by_the_compiled_sweep_alike(monkeypatch):
-    rng = np.random.default_rng(0)
-    mask = rng.random((260, 260)) < 0.6
-    image = noisy((260, 260))
-    options = {"bounds": (0, 0.75), "tol": 0.1}
-    swept = short.inpaint_tv(image, mask, 0.05, **options)
-    monkeypatch.setattr("ell12.restoration.total_variation.SWEPT_FROM", 10**9)
-    np.testing.assert_allclose(swept, short.inpaint_tv(image, mask, 0.05, **options), atol=1e-6)
 
 
 def test_filling_reaches_across_any_hole():
@@ -320,9 +265,3 @@ def test_an_operator_of_ours_tells_the_shape():
     blur = Convolution(np.ones((3, 3)) / 9, (48, 48))
     x = short.restore_tv(blur @ squares(), blur, 1e-4, boundary="periodic")
     assert error(x) < 0.02
-
-
-def test_restored_images_lie_in_memory_as_they_read():
-    image = noisy((40, 50))
-    for mirrored in (image, image[::-1], image[:, ::-1], image[::-1, ::-1]):
-        assert short.denoise_tv(mirrored, 0.05).flags.c_contiguous

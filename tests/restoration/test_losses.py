@@ -101,20 +101,6 @@ def with_impulses(share, seed=0):
 COUNTS = np.random.default_rng(0).poisson(drawing()).astype(float)
 
 
-@pytest.mark.parametrize("exponent", [-6, 5])
-def test_counts_and_impulses_in_other_units_are_restored_alike(exponent):
-    c = 2.0 ** (3 * exponent)
-    once = short.denoise_tv(COUNTS, loss="poisson", return_result=True)
-    again = short.denoise_tv(c * COUNTS, loss="poisson", return_result=True)
-    assert again.alpha == pytest.approx(once.alpha, rel=1e-9)
-    np.testing.assert_allclose(again.image / c, once.image, atol=1e-6)
-    image = with_impulses(0.2)
-    once = short.denoise_tv(image, loss="absolute", return_result=True)
-    again = short.denoise_tv(c * (image - 7), loss="absolute", return_result=True)
-    assert again.alpha == pytest.approx(once.alpha, rel=1e-9)
-    np.testing.assert_allclose(again.image / c + 7, once.image, atol=1e-6)
-
-
 def test_counts_may_be_whole_numbers():
     x = short.denoise_tv(COUNTS.astype(np.uint16), 0.4, loss="poisson", l2_weight=0.0)
     expected = short.denoise_tv(COUNTS, 0.4, loss="poisson", l2_weight=0.0)
@@ -160,16 +146,6 @@ def test_blurred_counts_may_be_zero_where_the_image_is():
 
 def test_nothing_counted_is_an_image_of_zeros():
     np.testing.assert_array_equal(short.denoise_tv(np.zeros((9, 9)), 0.3, loss="poisson"), 0)
-
-
-@pytest.mark.parametrize("loss", ["poisson", "absolute"])
-def test_turned_images_give_turned_results(loss):
-    image = COUNTS + RNG.random(COUNTS.shape)  # equal numbers would be tied, and rounding would decide
-    x = short.denoise_tv(image, 0.6, loss=loss, l2_weight=0.0)
-    for turn in (np.flipud, np.transpose, lambda image: np.rot90(image, 3)):
-        np.testing.assert_allclose(
-            short.denoise_tv(turn(image), 0.6, loss=loss, l2_weight=0.0), turn(x), atol=1e-6
-        )
 
 
 @pytest.mark.parametrize("options", [{"isotropic": True}, {"boundary": "periodic"}], ids=str)

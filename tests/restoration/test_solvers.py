@@ -12,17 +12,9 @@ from tests.restoration import short
 import ell12
 from ell12.losses import SquaredLoss
 from ell12.operators.image_operators import (
-    Convolution,
     FiniteDifference,
-    FourierSampling,
     Identity,
-    MirroredConvolution,
-    RealInput,
-    Reshaped,
-    Sampling,
-    Stacked,
 )
-from ell12.operators.krylov import conjugate_gradients
 from ell12.restoration import (
     AlternatingMinimization,
     GrowingADMM,
@@ -30,7 +22,6 @@ from ell12.restoration import (
     TotalVariationDCA,
     TotalVariationL12,
 )
-from ell12.restoration.splitting_parts import exact_solver, normal_product
 
 SMOOTH = [
     SmoothedGradient(),
@@ -176,52 +167,6 @@ def test_bounds_are_kept_and_the_result_is_stationary():
     assert np.std(admm.image - x) < 0.03
 
 
-OPERATORS = {
-    "identity": (Identity((6, 5)), (6, 5)),
-    "stacked": (Stacked(Convolution(np.arange(6.0).reshape(2, 3), (6, 5)), 2), (2, 6, 5)),
-    "mirrored": (MirroredConvolution(np.random.default_rng(2).random((4, 5)), (6, 5)), (6, 5)),
-    "mirrored along one axis": (MirroredConvolution(np.random.default_rng(2).random((3, 1)), (6, 5)), (6, 5)),
-    "reshaped": (Reshaped(np.random.default_rng(3).standard_normal((7, 30)), (6, 5)), (6, 5)),
-    "real": (RealInput(FourierSampling(np.eye(6, dtype=bool))), (6, 6)),
-    "differences of channels": (FiniteDifference((3, 6, 5), "periodic", 2), (3, 6, 5)),
-}
-
-
-@pytest.mark.parametrize("name", OPERATORS)
-def test_operators_and_their_adjoints(name):
-    A, shape = OPERATORS[name]
-    rng = np.random.default_rng(0)
-    x, y = rng.standard_normal(shape), rng.standard_normal(A.output_shape)
-    assert (A @ x).shape == A.output_shape
-    assert (A.H @ y).shape == shape
-    np.testing.assert_allclose(np.vdot(A @ x, y), np.vdot(x, A.H @ y), rtol=1e-12)
-
-
-@pytest.mark.parametrize("boundary", ["neumann", "periodic"])
-@pytest.mark.parametrize("kind", ["identity", "blur", "fourier", "real fourier", "channels"])
-def test_exact_solutions_solve(kind, boundary):
-    rng = np.random.default_rng(0)
-    shape = (6, 7)
-    mask = rng.random(shape) < 0.4
-    A = {
-        "identity": Identity(shape),
-        "blur": Convolution(rng.random((3, 3)), shape),
-        "fourier": FourierSampling(mask),
-        "real fourier": RealInput(FourierSampling(mask)),
-        "channels": Stacked(Convolution(rng.random((3, 3)), shape), 2),
-    }[kind]
-    penalty = TotalVariationL12(0.1, boundary=boundary)
-    x = rng.standard_normal(A.input_shape) + (1j * rng.standard_normal(shape) if kind == "fourier" else 0)
-    if kind != "identity" and boundary == "neumann":
-        with pytest.raises(ValueError, match="inner='cg'"):
-            exact_solver(A, penalty, x)
-        return
-    right = normal_product(A, penalty, 3.0, 0.5)(x)
-    np.testing.assert_allclose(exact_solver(A, penalty, x)(right, 3.0, 0.5), x, atol=1e-12)
-    rough = conjugate_gradients(normal_product(A, penalty, 3.0, 0.5), right, 0 * x, tol=1e-12, max_iter=200)
-    np.testing.assert_allclose(rough, x, atol=1e-9)
-
-
 def test_wrong_solvers_say_so():
     y = noisy((8, 8))
     with pytest.raises(ValueError, match="inner must be"):
@@ -263,16 +208,6 @@ def test_other_losses_are_minimised_and_not_taken_for_squared_ones(size):
     twice = SquaredLoss(Identity(y.shape), y, scale=2.0)
     with pytest.raises(ValueError, match="scale <= 1"):
         ell12.minimize(twice, TotalVariationL12(0.05, smoothing=0.01), solver=AlternatingMinimization())
-
-
-def test_the_prox_of_the_penalty_opens_it_to_every_solver():
-    y = noisy((16, 16))
-    mask = np.random.default_rng(0).random(y.shape) < 0.6
-    A = Sampling(mask)
-    loss, penalty = SquaredLoss(A, A @ y), TotalVariationL12(0.05, smoothing=0.01)
-    general = ell12.minimize(loss, penalty, solver=ell12.solvers.ProximalGradient(), tol=0.05, max_iter=200)
-    ours = ell12.minimize(loss, penalty, solver=SmoothedGradient(), tol=0.05)
-    assert general.objective == pytest.approx(ours.objective, rel=5e-3)
 
 
 @pytest.mark.parametrize("bounds", [None, (0.1, 0.8)])

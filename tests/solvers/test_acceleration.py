@@ -80,39 +80,6 @@ def test_the_defaults_are_an_eta_of_0_8_and_a_delta_of_1e_4():
         np.testing.assert_allclose(state.advance(steps_of(F, prox_step)).point, next(printed)[0], atol=1e-8)
 
 
-class Columns(Step):
-    """Steps of many problems, each of which keeps its own."""
-
-    def where(self, kept, other):
-        return Columns(
-            np.where(kept, self.point, other.point),
-            np.where(kept, self.objective, other.objective),
-            np.where(kept, self.square, other.square),
-            0.0,
-        )
-
-
-def test_each_of_many_problems_decides_for_itself():
-    problems = [quadratic(seed, alpha) for seed, alpha in enumerate([0.0, 0.1, 0.3, 1.0])]
-    start = np.zeros((12, 4))
-
-    def take_step(y, _, tell):
-        z = np.stack([prox(c) for (_, prox, _), c in zip(problems, y.T, strict=True)], axis=1)
-        tell(z)
-        values = np.array([F(c) for (F, _, _), c in zip(problems, z.T, strict=True)])
-        return Columns(z, values, np.sum((z - y) ** 2, axis=0), 0.0)
-
-    state = Nonmonotone(start, np.array([F(start[:, 0]) for F, _, _ in problems]), eta=0.0)
-    alone = [printed_nmapg(*problem, eta=0.0) for problem in problems]
-    differ = 0
-    for _ in range(60):
-        x = state.advance(take_step).point
-        expected, refused = zip(*(next(run) for run in alone), strict=True)
-        np.testing.assert_allclose(x, np.stack(expected, axis=1), atol=1e-8)
-        differ += 0 < sum(refused) < 4
-    assert differ > 0
-
-
 def test_momentum_begins_anew_from_where_the_run_is():
     F, prox_step, start = quadratic(0, 0.1)
     state, began = Nonmonotone(start, F(start)), []
@@ -128,7 +95,7 @@ def test_momentum_begins_anew_from_where_the_run_is():
         np.testing.assert_array_equal(point, prox_step(y))
 
 
-def test_one_of_the_places_foreseen_is_where_the_next_step_begins():
+def test_one_of_the_points_announced_is_where_the_next_step_begins():
     F, prox_step, start = quadratic(1, 1.0)
     state, foreseen, began = Nonmonotone(start, F(start), eta=0.0), [[start]], []
 

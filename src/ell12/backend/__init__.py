@@ -34,7 +34,6 @@ from ell12.backend.arrays import (
     safe_square,
     scatter,
     square_fits,
-    squares_of_columns,
     take,
     total,
     without_span,

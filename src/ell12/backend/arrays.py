@@ -355,12 +355,6 @@ def join(arrays: list[Array], axis: int) -> Array:
     return namespace(*arrays).concat(arrays, axis=axis)
 
 
-def squares_of_columns(x: Array) -> Array:
-    """The sum of squares of each column."""
-    xp = namespace(x)
-    return xp.sum(xp.abs(x) ** 2, axis=0)
-
-
 def without_span(x: Array, basis: list[Array]) -> Array:
     """``x`` less its components along orthonormal arrays, in two products and without waiting for any number."""
     xp = namespace(x)

@@ -67,7 +67,6 @@ def _forgiving_cache() -> Any:
 
 THREADS = 256
 WARP = 32  # threads that can read each other's registers
-_MAJOR, _MINOR = 75, 76  # CUDA's numbers for the two parts of a GPU's capability
 
 Launch = Callable[[tuple[int, int], Sequence[Array], Sequence[float]], None]
 
@@ -221,7 +220,7 @@ def _context(driver: Any, device: int) -> ctypes.c_void_p:
 def _functions(text: str, device: int) -> Callable[[str], ctypes.c_void_p]:
     """The kernels of a source by their names, as the driver knows them; by CuPy where no compiler is found."""
     driver, parts = _driver(), [ctypes.c_int(), ctypes.c_int()]
-    for part, attribute in zip(parts, (_MAJOR, _MINOR), strict=True):
+    for part, attribute in zip(parts, (75, 76), strict=True):  # CUDA's numbers of the two parts of a capability
         check(driver.cuDeviceGetAttribute(ctypes.byref(part), attribute, device))
     module = ctypes.c_void_p()
     for code in machine_code(text, 10 * parts[0].value + parts[1].value):

@@ -214,7 +214,7 @@ def dual_value(form: StandardForm, x: Vector, t: Vector, i: int = -1, end: float
 
 
 def convex_bound(form: StandardForm, x: Vector) -> float:
-    """A lower bound that touches the objective at x if the norm of x is large beside the least eigenvalue of G.
+    """A lower bound that touches the objective at x if ||x|| is large compared with the least eigenvalue of G.
 
     With r = ||x|| no norm exceeds ``h(.) = max(., (.^2/r + r)/2)``. The objective with h in place of the norm is
     convex, strongly if the least eigenvalue is above W / r; at x it has the same value and gradient.

@@ -32,7 +32,7 @@ class StandardForm:
     floor: Vector
     lengths: Vector  # norms of the columns, before anything was subtracted from them
     observed: float  # norm of the observations, before anything was subtracted
-    terms: int  # the longest sum adds at most so many numbers
+    terms: int  # the largest number of terms of a sum
 
     def restricted(self, entries: Vector) -> StandardForm:
         """The same objective in some entries, the others being zero."""

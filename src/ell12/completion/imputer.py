@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -193,7 +194,12 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
         self._warn_of_empty_columns()
         return self
 
-    def transform(self, X: Any) -> Array:
+    if TYPE_CHECKING:  # scikit-learn's has no types
+
+        def fit_transform(self, X: Any, y: Any = None, **options: Any) -> NDArray[Any]:  # noqa: D102
+            ...
+
+    def transform(self, X: Any) -> NDArray[Any]:
         """X with what is missing filled in; each row is completed from its own known entries.
 
         Parameters
@@ -351,7 +357,7 @@ def keep_fit(estimator: Any, result: Any) -> None:
 
 
 def _is_dispatched(X: Any) -> bool:
-    """Whether X is an array of another library than NumPy, and scikit-learn is told to let such pass."""
+    """Whether X is an array of another library than NumPy, and scikit-learn lets such pass."""
     other = (is_array(X) and not isinstance(X, np.ndarray)) or (is_sparse(X) and not scipy.sparse.issparse(X))
     return other and bool(get_config()["array_api_dispatch"])
 

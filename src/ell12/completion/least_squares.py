@@ -107,7 +107,7 @@ class AlternatingLeastSquares:
 
 
 def _lengthened(x: LowRank, swept: LowRank, length: float) -> LowRank:
-    """The matrix that lies so many times as far from x as the swept one, along their balanced factors.
+    """The matrix that lies ``factor`` times as far from x as the swept one, along their balanced factors.
 
     Factors are the same up to a rotation; the one that brings those of the two matrices nearest is taken.
     """

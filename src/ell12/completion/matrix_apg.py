@@ -182,10 +182,6 @@ class MatrixStep(NamedTuple):
         distance = self.length * self.distance
         return distance * distance  # a power would raise where it overflows
 
-    def where(self, kept: Any, other: MatrixStep) -> MatrixStep:
-        """The step itself if it is kept, else the other."""
-        return self if kept else other
-
     def iterate(self) -> Iterate:
         """The step as the loop wants it; one that may miss directions is never taken for optimal.
 

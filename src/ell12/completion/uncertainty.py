@@ -23,7 +23,7 @@ from ell12.protocols import Array, with_alpha
 
 # A tenth of the entries is hidden at a time: a fit without it errs nearly as a fit to all.
 FOLDS = 10
-# Folds are hidden in turn until this many entries have been: quantiles of so many are exact to 0.2 %.
+# Folds are hidden in turn until this many entries have been: quantiles are then exact to 0.2 %.
 ENOUGH = 50_000
 # The belief that the errors of a column are as large as those of others counts as this many hidden entries, and
 # the belief that they are distributed alike as this many. On synthetic tables and ratings, smaller numbers gave
@@ -116,7 +116,7 @@ class Calibration:
         self.starts = np.concatenate([[0], np.cumsum(self.numbers)])
 
     def size(self, row_counts: Array, columns: Array) -> Array:
-        """The size of errors in rows of so many known entries, at these columns of the fit."""
+        """The size of errors in rows with this number of known entries, at these columns of the fit."""
         constant, by_row, by_column = self.weights
         size = constant + by_row / (row_counts + COUNT_SHIFT)
         size = size + by_column / (self.column_counts[columns] + COUNT_SHIFT)
@@ -178,7 +178,7 @@ def _ratio(values: Array, sizes: Array) -> Array:
         return np.where(values == 0, 0.0, values / sizes)
 
 
-# A bound of the known values is taken for one of all values where so many of them lie on it, as ratings do. The
+# A bound of the known values counts for all values where this share of them lies on it, as ratings do. The
 # largest of measured values is exceeded by some of the missing ones.
 ON_BOUND = 5
 ROUGH_TOL, ROUGH_STEPS = 1e-2, 100  # of fits to ratings, which err as exact ones do

@@ -22,8 +22,9 @@ from ell12.distributed.executor import Blocks, active_client, compute, reaching
 from ell12.losses import LinearLoss, SquaredLoss
 from ell12.losses.block_of_rows import BlockKind, make_block
 from ell12.losses.moments import Moments, moments
+from ell12.losses.of_prediction import GRAM_COLUMNS
 from ell12.losses.quadratic import QuadraticLoss
-from ell12.losses.row_blocks import GRAM_COLUMNS, RowsLoss
+from ell12.losses.row_blocks import RowsLoss
 from ell12.losses.sum_over_rows import check_kind
 
 
@@ -255,7 +256,7 @@ def _as_arrays(*parts: Any) -> tuple[Any, ...]:
 
 
 def _as_plain(values: Any) -> Any:
-    """Numbers that NumPy would hold as objects, as it holds numbers: truth values beside floats, nullable ones."""
+    """Numbers that NumPy would hold as objects, as it holds numbers: truth values and floats, nullable ones."""
     if values.ndim == 1:
         plain = getattr(values.dtype, "numpy_dtype", values.dtype)
         return values if plain == values.dtype or plain.kind not in "biuf" else values.astype(plain)

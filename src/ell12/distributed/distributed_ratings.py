@@ -11,6 +11,7 @@ from typing import Any
 import dask.dataframe as dd
 import numpy as np
 from dask.delayed import delayed
+from scipy.sparse.linalg import LinearOperator
 
 from ell12.completion import AlternatingLeastSquares, Completion, LowRank, Observed, Offsets
 from ell12.completion.hidden_entries import alpha_of_noise
@@ -26,8 +27,8 @@ from ell12.penalties.spectral import lanczos_norm
 from ell12.protocols import Array, Point
 
 CENTERS = (None, "mean", "biases")
-STRENGTH = 0.7  # The automatic strength, in units of the norm that noise of the size of the entries has.
-AT_ONCE = 2**16  # The equations of this many columns are in memory at a time.
+# The automatic strength, in units of the norm that noise of the size of the entries has.
+STRENGTH = 0.7
 
 
 def complete_matrix(
@@ -168,12 +169,6 @@ class RatingsLoss(MatrixLoss):
         """``S(X - O)``, known by its products."""
         return Residual(self, point.x)
 
-    def divergence(self, point: Point, base: Point) -> float:
-        """``f(point) - f(base) - <gradient(base), point - base>``."""
-        G = self.gradient(base)
-        at, below = (self.value(p) - float(np.sum(p.x.weighted * (G @ p.x.V))) for p in (point, base))
-        return max(at - below, 0.0)
-
     def make_sweep(self, penalty: Any, n_threads: int) -> Callable[[LowRank], LowRank]:  # noqa: ARG002
         """The sweep of `ell12.AlternatingLeastSquares`: rows on their workers, then columns here."""
 
@@ -223,28 +218,20 @@ class RatingsLoss(MatrixLoss):
         return out, *found.sums
 
 
-@dataclass(frozen=True, eq=False)
-class Residual:
-    """``sign S(X - O)`` as an operator, or its transpose: a pass for each product that is not known."""
+class Residual(LinearOperator):
+    """``sign S(X - O)`` as an operator: a pass for each product that is not known."""
 
-    loss: RatingsLoss
-    x: LowRank
-    sign: float = 1.0
-    transposed: bool = False
+    def __init__(self, loss: RatingsLoss, x: LowRank, sign: float = 1.0) -> None:
+        super().__init__(loss.values.dtype, loss.shape)
+        self.loss, self.x, self.sign = loss, x, sign
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Rows and columns."""
-        return self.loss.shape[::-1] if self.transposed else self.loss.shape
+    def _matmat(self, B: Array) -> Array:
+        return self.sign * self.loss.products(self.x, B, self.x.U)[1]
 
-    @property
-    def T(self) -> Residual:
-        """The transpose."""
-        return replace(self, transposed=not self.transposed)
+    def _rmatmat(self, C: Array) -> Array:
+        return self.sign * self.loss.products(self.x, self.x.V, C)[2]
 
-    def __matmul__(self, B: Array) -> Array:
-        sides = (self.x.V, B) if self.transposed else (B, self.x.U)
-        return self.sign * self.loss.products(self.x, *sides)[1 + self.transposed]
+    _matvec, _rmatvec, _transpose = _matmat, _rmatmat, LinearOperator._adjoint
 
     def norm_beyond(self, U: Array | None, V: Array | None, enough: float = 0.0) -> float:
         """The spectral norm of ``(I - U U') G (I - V V')`` by Lanczos: two passes for each product."""
@@ -316,14 +303,11 @@ def _describe(block: RatingsBlock) -> tuple[Any, ...]:
 
 def _solved_columns(grams: Array, rights: Array, ridge: float, prior: Array) -> Array:
     """Solve ``(G_j + ridge I) h_j = right_j + prior_j`` for each column j, G_j given by its upper triangle."""
-    H, (i, j) = np.empty_like(prior), np.triu_indices(prior.shape[1])
-    for start in range(0, len(prior), AT_ONCE):
-        part = slice(start, start + AT_ONCE)
-        matrices = np.zeros((*prior[part].shape, prior.shape[1]), prior.dtype)
-        matrices[:, i, j] = matrices[:, j, i] = grams[part]
-        matrices += ridge * np.eye(prior.shape[1], dtype=prior.dtype)
-        H[part] = np.linalg.solve(matrices, (rights[part] + prior[part])[:, :, None])[:, :, 0]
-    return H
+    (count, rank), (i, j) = prior.shape, np.triu_indices(prior.shape[1])
+    matrices = np.zeros((count, rank, rank), prior.dtype)
+    matrices[:, i, j] = matrices[:, j, i] = grams
+    matrices += ridge * np.eye(rank, dtype=prior.dtype)
+    return np.linalg.solve(matrices, (rights + prior)[:, :, None])[:, :, 0]
 
 
 def _as_table(ratings: Any, names: tuple[str, str, str]) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
@@ -23,7 +22,6 @@ from ell12.minimization import DataUnavailable
 # How long a cluster may have no worker at all: a lost one is back within seconds, a job in a queue takes minutes.
 # Changed by ``dask.config.set({"ell12.no-workers-timeout": "10 min"})``.
 TIMEOUT = "60 s"
-LOOK = 1.0  # seconds between two looks at whether there are workers
 
 _older_dask_lacks = ("NoValidWorkerError", "NoWorkerError")
 LOST: tuple[type[Exception], ...] = (
@@ -73,16 +71,15 @@ def _gathered(client: Any, futures: list[Any]) -> list[Any]:
     """
     limit = parse_timedelta(dask.config.get("ell12.no-workers-timeout", TIMEOUT))
     gathering = asyncio.run_coroutine_threadsafe(_gather(client, futures), client.loop.asyncio_loop)
-    seen = time.monotonic()
-    while not gathering.done():
-        futures_wait([gathering], timeout=min(LOOK, limit))
-        if gathering.done() or client.status != "running" or client.nthreads():
-            seen = time.monotonic()
-        elif time.monotonic() - seen > limit:
+    was_empty = False
+    while not futures_wait([gathering], timeout=limit / 2).done:
+        is_empty = client.status == "running" and not client.nthreads()
+        if is_empty and was_empty:
             client.cancel(futures)  # which ends the gathering too
             raise _unavailable(
                 f"for {limit:g} seconds it has had no worker (the setting ell12.no-workers-timeout of Dask)"
             )
+        was_empty = is_empty
     return gathering.result()
 
 
@@ -94,6 +91,7 @@ def _unavailable(reason: str) -> DataUnavailable:
     return DataUnavailable(f"the Dask cluster that holds the data cannot be reached any more: {reason}")
 
 
+# A short x travels with each task, which then stays with its block; a long one goes to each worker once.
 SHORT = 2**16  # bytes
 LARGE_GRAPHS = {"distributed.admin.large-graph-warning-threshold": "1GB"}  # what goes out is no mistake
 FAN_IN = 8  # The results of this number of blocks are added at a time, on a worker.
@@ -156,7 +154,6 @@ class Blocks:
     ) -> tuple[str, list[Delayed]]:
         """One task for each of the blocks, and the token in their names."""
         token = uuid.uuid4().hex
-        # A short x travels with each task; a long one goes to each worker once.
         short = sum(getattr(argument, "nbytes", 0) for argument in arguments) <= SHORT
         sent = arguments if short else delayed(arguments, name=f"ell12-x-{token}", traverse=False)
         call = delayed(_call, pure=False, traverse=False)

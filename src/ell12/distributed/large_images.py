@@ -19,14 +19,13 @@ from ell12 import restoration
 from ell12.distributed.executor import active_client, compute, reaching
 from ell12.protocols import Array
 from ell12.restoration import TotalVariationL12
-from ell12.restoration.pixels import as_pixels, block_means, start_of
+from ell12.restoration.pixels import as_pixels, block_means, filled
 from ell12.restoration.smoothed_gradient import Momentum
+from ell12.restoration.stencil import STEPS
 
-PIXELS = 2**19  # in a band: each thread has some twenty arrays of its size in memory, 80 MB in double precision
-SAMPLE = 2**20  # pixels in the middle of the image that choose the strength
-STEPS = 4  # gradient steps in one pass over the image, and rows that a band sees of its neighbours
-FILL_ROWS = 16  # rows that a band sees of its neighbours where missing pixels are filled for the start
-MAX_ITER = 5000
+# Pixels in a band, and in the middle of the image that chooses the strength. Each thread has some twenty arrays of
+# the size of a band in memory, 80 MB in double precision (docs/decisions/studies.md).
+PIXELS = 2**19
 
 
 def denoise_tv(
@@ -36,7 +35,7 @@ def denoise_tv(
     penalty: TotalVariationL12 | None = None,
     channel_axis: int | None = None,
     tol: float = 0.05,
-    max_iter: int = MAX_ITER,
+    max_iter: int = 5000,
 ) -> da.Array:
     """`ell12.denoise_tv` of a Dask or Zarr array that is larger than memory.
 
@@ -49,7 +48,7 @@ def denoise_tv(
     image : dask array or zarr array
         A real image of known shape.
     alpha : float, optional
-        Strength. None takes the one that `ell12.denoise_tv` chooses for the middle of the image, of at most 2^20
+        Strength. None takes the one that `ell12.denoise_tv` chooses for the middle of the image, of at most 2^19
         pixels.
     penalty : TotalVariationL12, optional
         Its shape; its own alpha and ndim are not used. By default that of the function for images in memory.
@@ -86,7 +85,7 @@ def inpaint_tv(
     penalty: TotalVariationL12 | None = None,
     channel_axis: int | None = None,
     tol: float = 0.005,
-    max_iter: int = MAX_ITER,
+    max_iter: int = 5000,
 ) -> da.Array:
     """`ell12.inpaint_tv` of a Dask or Zarr array; see `denoise_tv`.
 
@@ -119,7 +118,8 @@ def _restored(
     ndim, store = image.ndim - (channel_axis is not None), _Store()
     data = _data(image, known, channel_axis)
     (data,) = store.keep(data, chunks=_bands(data.shape, ndim))
-    start = data if known is None else _overlapped(partial(_filled, ndim=ndim), FILL_ROWS, False, ndim, data)
+    # Bands see the rows of four passes around them: so holes as wide are filled as in the whole image.
+    start = data if known is None else _overlapped(partial(_filled, ndim=ndim), 4 * STEPS, False, ndim, data)
     (start,) = store.keep(start[:1])
     penalty = _penalty_for(start, alpha, penalty, ndim)
     state = start.map_blocks(penalty.project, dtype=start.dtype)
@@ -215,7 +215,7 @@ def _bands(shape: tuple[int, ...], ndim: int) -> tuple[Any, ...]:
 
 def _filled(data: Array, ndim: int) -> Array:
     """The image with its missing pixels filled from known ones near them, four times."""
-    return np.stack([start_of(data[0], data[1] != 0, ndim)] * 4)
+    return np.stack([filled(data[0], data[1] != 0, ndim)] * 4)
 
 
 def _penalty_for(x: da.Array, alpha: float, penalty: TotalVariationL12 | None, ndim: int) -> TotalVariationL12:
@@ -267,7 +267,7 @@ def _as_known(mask: Any, shape: tuple[int, ...], channel_axis: int | None) -> da
 def _middle(image: da.Array, channel_axis: int | None) -> Array:
     """The middle of an image, in memory."""
     axes = [axis for axis in range(image.ndim) if channel_axis is None or axis != channel_axis % image.ndim]
-    share = min(1.0, (SAMPLE / image.size) ** (1 / len(axes)))
+    share = min(1.0, (PIXELS / image.size) ** (1 / len(axes)))
     cut = [slice(None)] * image.ndim
     for axis in axes:
         margin = int(image.shape[axis] * (1 - share) / 2)

@@ -6,7 +6,6 @@ import math
 import os
 import threading
 import uuid
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,13 +26,10 @@ from ell12.operators.column_sources import ColumnReader, MatrixColumns, as_sourc
 from ell12.operators.out_of_memory import Columns
 from ell12.protocols import Array, ColumnSource, offers
 
-# A file is cut into blocks of about so many bytes as its source gives them: large beside what a task costs Dask
-# (1 ms), small beside a worker's memory. A very large one is cut into about MOST_BLOCKS, some seconds a pass.
-# Smaller chunks that workers shall keep are put together, but not to fewer than FEWEST_BLOCKS, for many workers.
-# None of it depends on the workers, so that the sums are the same with any number of them.
-BLOCK_BYTES, MOST_BLOCKS, FEWEST_BLOCKS = 2**26, 4096, 16
-# A thread of a worker keeps so many files open from one task to the next: blocks of a file follow each other.
-OPEN_FILES = 2
+# A file is cut into blocks of about so many bytes as its source gives them: much for a task of Dask
+# (1 ms), little for a worker's memory (docs/decisions/studies.md). It does not depend on the workers, so
+# that the sums are the same with any number of them.
+BLOCK_BYTES = 2**26
 
 
 def columns(X: Any, *, persist: bool | str = "auto", scale: Any = False, sample_weight: Any = None) -> Columns:
@@ -168,25 +164,11 @@ def _of_array(X: da.Array, persist: bool | str) -> RemoteColumns:
         raise ValueError(f"X is empty: its shape is {X.shape}")
     X = X if X.numblocks[0] == 1 else X.rechunk({0: -1})
     keep = persist is True or (persist == "auto" and not is_held(X) and fits(X, active_client()))
-    if keep and not is_held(X):
-        X = X.rechunk({1: _joined_widths(X)})
     shapes = [(X.shape[0], width) for width in X.chunks[1] if width]
     chunks = [chunk for chunk, width in zip(X.to_delayed().ravel(), X.chunks[1], strict=True) if width]
     make = delayed(_block_of_chunk, pure=False)
     tasks = [(partial(make, chunk), shape) for chunk, shape in zip(chunks, shapes, strict=True)]
     return RemoteColumns.of(_blocks(tasks, keep), shapes, [X.dtype])
-
-
-def _joined_widths(X: da.Array) -> tuple[int, ...]:
-    """The widths of neighbouring chunks put together where they are small."""
-    m, n = X.shape
-    most, widths = min(BLOCK_BYTES // (m * X.dtype.itemsize), n // FEWEST_BLOCKS), [0]
-    for width in X.chunks[1]:
-        if widths[-1] + width <= most:
-            widths[-1] += width
-        else:
-            widths.append(width)
-    return tuple(filter(None, widths))
 
 
 def _of_delayed(parts: Sequence[Delayed], persist: bool | str) -> RemoteColumns:
@@ -208,7 +190,7 @@ def _of_files(parts: Sequence[Any], persist: bool | str) -> RemoteColumns:
     make, token = delayed(_block_of_file, pure=False), uuid.uuid4().hex
     tasks, shapes = [], []
     for k, ((m, n), _) in enumerate(found):
-        count = max(1, round(sizes[k] / max(BLOCK_BYTES, sum(sizes) / MOST_BLOCKS)))
+        count = max(1, round(sizes[k] / BLOCK_BYTES))
         for first, last in pairwise(np.linspace(0, n, min(count, n) + 1).astype(int).tolist()):
             shapes.append((m, last - first))
             tasks.append((partial(make, _Part(f"{token}-{k}", opens[k], first, last)), shapes[-1]))
@@ -269,14 +251,10 @@ class _Part:
 
     @property
     def source(self) -> Any:
-        """All of the file."""
-        files = vars(_opened).setdefault("files", OrderedDict())
-        if self.key not in files:
-            files[self.key] = as_source(self.open())
-        files.move_to_end(self.key)
-        while len(files) > OPEN_FILES:
-            files.popitem(last=False)
-        return files[self.key]
+        """All of the file, which stays open until its thread is asked for another."""
+        if getattr(_opened, "key", None) != self.key:
+            _opened.file, _opened.key = as_source(self.open()), self.key
+        return _opened.file
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -293,7 +271,7 @@ class _Part:
         return self.source.take(self.first + columns)
 
 
-_opened = threading.local()  # the files of each thread, since a source is asked by one at a time
+_opened = threading.local()  # the file of each thread, since a source is asked by one at a time
 
 
 def _block_of_chunk(chunk: Any, name: str, shape: tuple[int, int] | None, keep: bool) -> ColumnBlock:

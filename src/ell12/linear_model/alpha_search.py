@@ -25,8 +25,6 @@ from ell12.linear_model.sparse_model import SparseLinearModel, check_penalty, is
 from ell12.minimization import Result
 from ell12.operators import is_far
 from ell12.path import alpha_grid, falling
-from ell12.path.side_by_side import SIDE_BY_SIDE, FoldColumns, solve_folds
-from ell12.penalties import L1, L12
 from ell12.plots import plot_cross_validation
 from ell12.protocols import Array, with_alpha
 
@@ -182,31 +180,7 @@ class AlphaSearch(SparseLinearModel):
                 judged = judge(self, problems, penalty, runs, alphas, data.sample_weight)
             ends = [replace(run, x=None, history={}) for path in runs for run in path]
             return -judged.criterion(self.selection)[None, :, None], ends, judged.freedoms.sum(axis=0)
-        if self._takes_columns(data.X, problems, penalty, alphas):
-            return *self._side_by_side(problems, penalty, data, folds, alphas), None
         return *self._one_by_one(penalty, data, folds, alphas), None
-
-    def _takes_columns(self, X: Any, problems: list[FitProblem], penalty: Any, alphas: Array) -> bool:
-        """Whether the folds are solved side by side, as columns of one problem, for a GPU."""
-        plain = type(penalty) in (L1, L12) and isinstance(penalty.positive, bool)
-        plain = plain and not (self.relax or self.standardize)
-        known = all(type(problem.loss) in SIDE_BY_SIDE for problem in problems)
-        return on_accelerator(X) and plain and known and alphas[-1] > 0
-
-    def _side_by_side(
-        self, problems: list[FitProblem], penalty: Any, data: Data, folds: list[Any], alphas: Array
-    ) -> tuple[Array, list[Result]]:
-        """The scores of each alpha and fold, and how the runs ended: the folds as columns of one problem."""
-        weight = self._weight_of_samples(data.y, data.sample_weight)
-        columns = FoldColumns(problems, folds, weight, bool(self.fit_intercept))
-        own = {name: vars(penalty)[name] for name in ("l2_weight", "weights", "positive", "ridge")}
-        limits = {"tol": self.tol, "max_iter": 10_000}
-        scores, results = [], []
-        paths = solve_folds(columns, alphas, own | {"intercept": problems[0].constant != 0}, limits)
-        for (_, test), (coefs, intercepts, runs) in zip(folds, paths, strict=True):
-            scores.append(self._score_path(coefs, intercepts, data.rows(test)))
-            results += [replace(run, x=None, history={}) for run in runs]
-        return np.stack(scores, axis=1)[None], results
 
     def _one_by_one(self, penalty: Any, data: Data, folds: list[Any], alphas: Array) -> tuple[Array, list[Result]]:
         """The same, a warm-started path for each fold after the other, or in processes of their own."""

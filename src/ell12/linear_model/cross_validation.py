@@ -132,7 +132,7 @@ class L12RegressorCV(AlphaSearch, L12Regressor):
             For a ``cv`` that keeps groups of samples together, such as `sklearn.model_selection.GroupKFold`.
         """
         if offset is not None and self.scoring is not None:
-            raise ValueError("scoring is not told of an offset; leave it None, for the deviance")
+            raise ValueError("scoring knows no offset; leave it None, for the deviance")
         scores = self._search(self._observed(X, y, sample_weight, offset), groups)
         if scores is not None and self.scoring is None:
             self.mse_path_ = -scores

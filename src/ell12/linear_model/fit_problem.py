@@ -58,7 +58,7 @@ class CentredData:
     their mean squares), and coefficients are returned in the units of X.
 
     The intercept's column is not of ones but of the size of the others, so that a fit takes as many steps whatever
-    the units of X: beside columns of 1e-8, ones would make steps of a gradient method 1e16 times too short.
+    the units of X: next to columns of 1e-8, ones would make steps of a gradient method 1e16 times too short.
     """
 
     def __init__(

@@ -154,7 +154,7 @@ def _check_matrix(X: Any) -> None:
 
 
 def _labels(y: Any, *, warn: bool = False) -> Any:
-    """The labels as a vector, from a column too; told as scikit-learn tells it."""
+    """The labels as a vector, from a column too; with the warning that scikit-learn gives."""
     if getattr(y, "ndim", 1) == 1:
         return y
     if y.ndim > 2 or y.shape[1] != 1:

@@ -14,10 +14,8 @@ from ell12.backend import all_finite, as_floating, as_numpy, is_array, like, nam
 from ell12.checks import check_entries
 from ell12.losses.sum_over_rows import LinearLoss
 from ell12.operators import ArrayOperator, adjoint, as_operator, dtype_of, output_shape
+from ell12.operators.column_sources import PIECE
 from ell12.protocols import Array, Point
-
-# A dense block is read in slices of 1 MB, which stay in the cache while a loss and then its gradient read them.
-SLICE_BYTES = 2**20
 
 
 @dataclass(frozen=True)
@@ -135,10 +133,11 @@ class Block:
     def slices(self) -> Iterator[tuple[Any, Array, Array | None]]:
         """Views of some rows at a time.
 
-        A sparse block is one slice, since cutting it would copy; so is one on a GPU, which works on all at once.
+        A dense one has PIECE entries, which stay in the cache while a loss and then its gradient read them. A
+        sparse block is one slice, since cutting it would copy; so is one on a GPU, which works on all at once.
         """
         rows = self.A.shape[0]
-        step = SLICE_BYTES * rows // max(self.A.nbytes, 1) if isinstance(self.A, np.ndarray) else rows
+        step = PIECE * rows // max(self.A.size, 1) if isinstance(self.A, np.ndarray) else rows
         step = max(step, 1)
         for start in range(0, rows, step):
             part = slice(start, start + step)

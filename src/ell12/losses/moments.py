@@ -14,6 +14,7 @@ import scipy.sparse
 
 from ell12.backend import as_numpy, is_numpy, like, namespace, rounding
 from ell12.losses.block_of_rows import Block, naming_block
+from ell12.losses.multinomial import MOST_CLASSES
 from ell12.losses.quadratic import QuadraticLoss
 from ell12.operators.gram import weighted_gram
 from ell12.protocols import Array
@@ -191,10 +192,6 @@ def _of_sparse(A: Any, targets: Array, weight: Array, products: bool) -> tuple[A
     return mean, square - total * np.outer(mean, mean)
 
 
-# More different labels than this in one slice are taken for numbers, which differ from row to row.
-MOST_LABELS = 10_000
-
-
 def moments(block: Block, products: bool, role: str) -> Moments:
     """The moments of a block; y is among the columns as a "target", or its "labels" are gathered, or "none" is."""
     with naming_block(block.name):
@@ -224,6 +221,6 @@ def _labels(y: Array, weight: Array) -> tuple[Array, Array]:
         labels, codes = np.unique(y, return_inverse=True)
     except TypeError as error:
         raise TypeError(f"y must hold labels of one kind, none of them missing: {error}") from error
-    if labels.size > MOST_LABELS:
-        raise ValueError(f"y holds over {MOST_LABELS} different labels; is it meant for regression?")
+    if labels.size > MOST_CLASSES:
+        raise ValueError(f"y holds over {MOST_CLASSES} different labels; is it meant for regression?")
     return labels, np.bincount(codes, weight, labels.size)

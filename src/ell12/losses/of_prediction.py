@@ -21,7 +21,6 @@ from ell12.backend import (
     is_numpy,
     like,
     namespace,
-    on_accelerator,
     precision,
     refuse_gradient,
     rise_above_tangent,
@@ -40,19 +39,15 @@ from ell12.operators import (
     select_columns,
     stored_entries,
 )
+from ell12.operators.column_sources import PIECE
 from ell12.operators.gram import ColumnStore, by_rows, shifted_solver
 from ell12.operators.krylov import largest_eigenvalue
 from ell12.operators.out_of_memory import as_columns
 from ell12.protocols import Array, ColumnLoss, Point
 
-# Up to FEWEST columns a dense Gram matrix is made, however few numbers a sparse A holds: it takes 4 MB, which is
-# little beside what else a process holds.
-FEWEST = 700
-# From SMALL entries of A on, a session keeps the columns that sparse vectors use. A product with fewer takes some
-# 20 microseconds, about as long as finding out which columns are used.
-SMALL = 2**16
-# From so many entries of A on, a product on a GPU takes longer (0.1 ms) than finding out whether x is zero.
-LONG_READ = 2**27
+# Up to this many columns a dense Gram matrix is made, however few numbers a sparse A holds, and however many rows
+# are read for it: it takes 8 MB, which is little beside what else a process holds.
+GRAM_COLUMNS = 1000
 
 
 class fact:
@@ -204,7 +199,7 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
         Beyond, steps are products with scattered numbers, which are slow: a logistic fit to text-like data
         (147,000 x 62,000, 1650 columns in use) took 2.6 s where the matrix might have a quarter, 1.1 s with this.
         """
-        return max(FEWEST, math.sqrt(stored_entries(self.A)))
+        return max(GRAM_COLUMNS, math.sqrt(stored_entries(self.A)))
 
     def point_within(self, x: Array, columns: Array) -> Point:
         """``x``, which is zero but for the given entries, with its prediction from these columns."""
@@ -303,9 +298,8 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
     def _predict(self, x: Array) -> Array:
         if is_numpy(x) and has_columns(self.A) and x.shape[:1] == input_shape(self.A) and not x.any():
             return np.zeros((*output_shape(self.A), *x.shape[1:]), dtype=np.result_type(dtype_of(self.A), x.dtype))
-        if on_accelerator(self.A) and math.prod(self.A.shape) > LONG_READ and not bool((x != 0).any()):
-            return namespace(x).zeros((*self.A.shape[:1], *x.shape[1:]), dtype=self._x_dtype, device=device(x))
-        if self._memory is not None and is_numpy(self.A) and x.shape == self.A.shape[1:] and self.A.size > SMALL:
+        # A product with fewer entries takes some 20 microseconds, about as long as finding the columns in use.
+        if self._memory is not None and is_numpy(self.A) and x.shape == self.A.shape[1:] and self.A.size > PIECE:
             return self._memory.product(x)
         return product(self.A, x)
 

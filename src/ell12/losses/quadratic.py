@@ -14,9 +14,6 @@ from ell12.backend import as_floating, as_numpy, inner, is_complex, max_abs, ref
 from ell12.checks import is_finite_number
 from ell12.protocols import Array, ColumnLoss, Point
 
-# One over a smaller number overflows; the square of a larger one does.
-SMALLEST, LARGEST = 1e-300, 1e151
-
 
 class QuadraticLoss(ColumnLoss):
     """A convex quadratic function.
@@ -70,11 +67,12 @@ class QuadraticLoss(ColumnLoss):
         size, linear = max_abs(self.G), max_abs(self.c)
         if not (math.isfinite(size) and math.isfinite(linear)):
             raise ValueError("G and c must hold finite numbers only")
-        if 0 < size < SMALLEST:
+        limits = np.finfo(np.float64)
+        if 0 < size < limits.tiny:  # one over it overflows
             raise ValueError(
                 f"G holds numbers up to {size:.3g}, too small for steps of length 1/G: rescale it first"
             )
-        if linear > LARGEST * max(math.sqrt(size), 1.0):
+        if linear > math.sqrt(limits.max / max(self.c.size, 1)) * max(math.sqrt(size), 1.0):
             raise ValueError(f"c holds numbers up to {linear:.3g}, too large for c'c/G: rescale it first")
         if self.G.size and self.G.diagonal().min() < -1e-6 * size:
             raise ValueError("G must be positive semidefinite, but its diagonal holds negative numbers")

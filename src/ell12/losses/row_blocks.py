@@ -24,14 +24,12 @@ from ell12.losses.block_of_rows import (
     row_counts,
 )
 from ell12.losses.moments import moments
-from ell12.losses.of_prediction import Sessions, fact
+from ell12.losses.of_prediction import GRAM_COLUMNS, Sessions, fact
 from ell12.losses.pointwise import SquaredLoss
 from ell12.losses.sum_over_rows import LinearLoss, check_kind
 from ell12.operators.krylov import largest_eigenvalue
 from ell12.protocols import Array, Batch, Loss, Point
 
-# Up to 1000 columns one pass adds up the products of all columns, which costs about as much as a few other passes.
-GRAM_COLUMNS = 1000
 # A run remembers four points: nmAPG works with x, the one before, z and the extrapolated y.
 REMEMBERED = 4
 AGAIN = "every pass must give the same ones again, as a list or a function that begins anew does"
@@ -84,7 +82,7 @@ class VisitedPoints:
 
     def __init__(self) -> None:
         self.places: OrderedDict[bytes, VisitedPoint] = OrderedDict()
-        self.foreseen: VisitedPoint | None = None
+        self.announced: VisitedPoint | None = None
 
     def place(self, x: Array) -> VisitedPoint:
         """The place of x."""
@@ -95,9 +93,9 @@ class VisitedPoints:
             self.places.popitem(last=False)
         return place
 
-    def take_foreseen(self) -> VisitedPoint | None:
-        """The place foreseen, which is then forgotten."""
-        place, self.foreseen = self.foreseen, None
+    def take_announced(self) -> VisitedPoint | None:
+        """The announced point, which is then forgotten."""
+        place, self.announced = self.announced, None
         return place
 
 
@@ -243,7 +241,7 @@ class RowsLoss(Sessions, Loss):
     def announce(self, make_point: Callable[..., Point], *arguments: Any) -> None:
         """Say where a gradient is likely asked for soon: the next pass goes to ``make_point(*arguments)`` too."""
         if not self._affine and self._memory is not None:
-            self._memory.foreseen = self._place(make_point(*arguments).x)
+            self._memory.announced = self._place(make_point(*arguments).x)
 
     def _place(self, x: Array) -> VisitedPoint:
         """The place of x, the same as before if a session was there lately."""
@@ -258,7 +256,7 @@ class RowsLoss(Sessions, Loss):
         single = len(factors) == 1 and next(iter(factors.values())) == 1
         place = next(iter(factors)) if single else self._place(point.x)
         if place.gradient is None:
-            ahead = None if self._memory is None else self._memory.take_foreseen()
+            ahead = None if self._memory is None else self._memory.take_announced()
             both = ahead is not None and ahead is not place and ahead.gradient is None
             self._evaluate([place, ahead] if ahead is not None and both else [place])
         return place

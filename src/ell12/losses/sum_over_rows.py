@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ell12.backend import as_numpy, device, is_array, is_mapped, like, namespace, on_accelerator, take
+from ell12.backend import as_numpy, device, is_array, is_mapped, like, namespace, on_accelerator
 from ell12.backend.number_types import Given_co
 from ell12.losses.of_prediction import PredictionLoss, fact
 from ell12.operators import adjoint, input_shape, output_shape, select_columns, stored_entries
@@ -66,15 +66,6 @@ class LinearLoss(PredictionLoss[Given_co]):
     def column_curvatures(self, point: Point) -> Array:
         """The second derivative in each entry of x alone: the diagonal of the Hessian."""
         return column_squares(self.A, self._row_curvature(point))
-
-    def select_problems(self, which: Any) -> Any:
-        """The loss of some of the right-hand sides, named by a NumPy array of their numbers."""
-        weight = self.sample_weight
-        if weight is not None and weight.shape[-1] == self.b.shape[-1]:
-            weight = take(weight, which, 1)
-        # The bound on the curvature of all problems holds for some as well.
-        facts = {"_gram_norm": self._gram_norm, "_adjoint": self._adjoint}
-        return self._derived(facts, b=take(self.b, which, 1), sample_weight=weight)
 
     def batches(self, size: int, random: Any = None) -> Iterator[Batch]:
         """Losses of about ``size`` rows each that sum to this one, in random order if ``random`` is given.

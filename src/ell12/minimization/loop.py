@@ -161,7 +161,7 @@ def _run(recorder: _Recorder, iterates: Iterator[Iterate | None], tol: float, ma
             verdict = _verdict(recorder, iterate, tol)
             if verdict is not None:
                 return verdict
-            look.record(False)  # the solver's estimate was too rosy: let it work before paying again
+            look.record(False)  # the solver's estimate was too optimistic: let it work before paying again
         state = iterate.optimality, iterate.objective, recorder.value_rounding, iterate.no_progress
         stalled = tol > 0 and stall.is_long(*state)
         if stalled and recorder.is_at_rounding(iterate):

@@ -79,7 +79,7 @@ def gradient_resolution(loss: Loss, x: Array) -> float:
     """
     eps = float(namespace(x).finfo(x.dtype).eps)
     random, step = np.random.default_rng(0), eps * x
-    for axis, size in enumerate(x.shape):  # signs for each axis, which take no memory beside that of x
+    for axis, size in enumerate(x.shape):  # signs for each axis, which take no memory next to that of x
         signs = random.choice([-1.0, 1.0], size=size)
         step = step * like(signs.reshape(-1, *(1 for _ in x.shape[axis + 1 :])), x)
     moved: Any = loss.gradient(loss.point(x + step)) - loss.gradient(loss.point(x))

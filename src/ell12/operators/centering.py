@@ -78,7 +78,7 @@ class CenteredColumns(ArrayOperator):
         total = vectors.sum(axis=0)
         slack = np.abs(self.means) * np.abs(total).max(initial=0.0)
         where, found = self.A.look(vectors, np.maximum(least - slack, 0.0))
-        for k, size in enumerate(total):  # in place: many columns times all vectors may be large beside the memory
+        for k, size in enumerate(total):  # in place: many columns times all vectors may not fit into memory
             found[:, k] -= self.means[where] * size
         if self.empty is not None:
             found[self.empty[where]] = 0
@@ -125,7 +125,7 @@ class CenteredColumns(ArrayOperator):
     def weighted_gram(self, weight: Array, other: CenteredColumns) -> Array:
         """``self' diag(weight) other`` as a dense matrix, A itself staying sparse.
 
-        Each of the two is its A, beside a column of zeros if there is a constant, plus ones times `_shift`.
+        Each of the two is its A, next to a column of zeros if there is a constant, plus ones times `_shift`.
         """
         inside = weighted_gram(self.A, weight, other.A)
         inside = np.pad(inside, ((0, self._extra), (0, other._extra)))
@@ -144,7 +144,7 @@ class CenteredColumns(ArrayOperator):
 
     @property
     def _extra(self) -> int:
-        """How many columns there are beside those of A."""
+        """How many columns there are next to those of A."""
         return int(self.constant != 0)
 
     @property

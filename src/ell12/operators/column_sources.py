@@ -23,10 +23,10 @@ from ell12.checks import check_container, check_entries
 from ell12.operators.linear_operator import stored
 from ell12.protocols import Array, ColumnSource, offers
 
-# A source is asked for blocks of about so many numbers, 32 MB in double precision: few enough for memory, so many
-# that a call of a source written in Python costs little beside its work.
+# A source is asked for blocks of about this many numbers, 32 MB in double precision: few enough for memory, enough
+# that a call of a source written in Python costs little compared with its work.
 BLOCK = 2**22
-# Blocks of small numbers are converted and multiplied in pieces of so many numbers, 512 kB in double precision.
+# Blocks of small numbers are converted and multiplied in pieces of this many numbers, 512 kB in double precision.
 # Of int8, one thread took 0.5 ns an entry for 2^16 and 2^17, and 0.65 for 2^20, which caches no longer hold.
 PIECE = 2**16
 # The files of a sparse matrix in a folder.
@@ -62,7 +62,7 @@ def as_source(source: Any) -> Any:
 
 
 def save_columns(source: Any, path: str | os.PathLike[str], block: int) -> None:
-    """Write a source to a file in Fortran order or, of a sparse matrix, to a folder; so many columns at a time."""
+    """Write a source to a file in Fortran order or, of a sparse matrix, to a folder, by blocks of columns."""
     path = Path(path)
     if path.exists():
         raise FileExistsError(f"{path} exists: columns are written to a new place")

@@ -145,7 +145,7 @@ def shifted_solver(gram: Array, ridge: float) -> Callable[[Array], Array]:
 # A vector is sparse if fewer than one entry in SPARSE is not zero: a copy of its columns and a product with that
 # take two thirds of the time of a product with the whole matrix.
 SPARSE = 8
-# A Gram matrix may hold this number of columns that are no longer asked for, beside as many that are: 8 MB.
+# A Gram matrix may hold this number of columns that are no longer asked for, next to as many that are: 8 MB.
 UNUSED_COLUMNS = 1024
 
 

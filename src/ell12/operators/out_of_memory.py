@@ -22,9 +22,6 @@ from ell12.operators.gram import SPARSE
 from ell12.operators.linear_operator import ArrayOperator
 from ell12.protocols import Array, ColumnSource, offers
 
-# A file is written in blocks of about so many bytes.
-SAVED = 2**28
-
 
 @dataclass(frozen=True, eq=False)
 class Columns(ArrayOperator):
@@ -107,8 +104,8 @@ class Columns(ArrayOperator):
             Of the file or folder, which must not exist. It appears when it is whole.
         """
         source = as_source(source)
-        # As each block of a file in C order touches all of its pages, blocks are few.
-        save_columns(source, path, max(1, SAVED // (source.shape[0] * np.dtype(source.dtype).itemsize)))
+        # As each block of a file in C order touches all of its pages, blocks are larger than for products.
+        save_columns(source, path, max(1, 8 * BLOCK // source.shape[0]))
 
     @property
     def shape(self) -> tuple[int, int]:

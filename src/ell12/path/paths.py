@@ -40,9 +40,9 @@ from ell12.protocols import Array, ColumnLoss, Loss, Solver, offers, with_alpha
 from ell12.solvers import NonmonotoneAPG, WorkingSet
 from ell12.solvers.working_set import hosted_penalty
 
-# From the host a path over data on a GPU is followed while no solution has more entries; nmAPG goes on from there
-# on the device. On 20,000 x 80,000 a path of 50 strengths down to 1000 entries took 0.5 s from the host and 3.7 s
-# side by side; one down to 7000 took 25 s and 3.7 s.
+# From the host a path over data on a GPU is solved while no solution has more entries; nmAPG goes on from there
+# on the device. On 20,000 x 80,000 a path of 50 strengths down to 1000 entries took 0.5 s from the host, one down
+# to 7000 took 25 s.
 MOST_ENTRIES = 1500
 
 
@@ -146,7 +146,7 @@ def solution_path(
     alphas = falling(alphas) if size is None else alpha_grid(first_strength(loss, penalty), size, eps)
     options: dict[str, Any] = {"solver": solver, "max_iter": max_iter, "run": run, "warm_start": warm_start}
     results = path_results(loss, penalty, alphas, x0, tol=tol, sparse=is_sparse_path(loss), **options)
-    return Path(alphas, _side_by_side_columns(results), results)
+    return Path(alphas, _as_columns(results), results)
 
 
 def l12_path(
@@ -200,9 +200,6 @@ def l12_path(
     first of the solutions has one entry. At ``l2_weight=0`` the grids are equal; between, ours begins
     ``1/(1 - l2_weight)`` times higher.
 
-    Where X is on a GPU, all strengths that follow a solution with more than 1500 entries are solved side by side
-    by `ell12.path.columnwise.ColumnwiseAPG`.
-
     Examples
     --------
     >>> import numpy as np
@@ -232,11 +229,8 @@ def l12_path(
             x0 = one_sparse_fit(loss, penalty, alphas[0])
     alphas = falling(alphas)
     options: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "warm_start": warm_start, "run": run}
-    if isinstance(penalty, L12) and solver is None and alphas[-1] > 0 and on_accelerator(loss.A):
-        results = _path_on_device(loss, penalty, alphas, x0, **options)
-    else:
-        results = path_results(loss, penalty, alphas, x0, solver=solver, sparse=is_sparse_path(loss), **options)
-    return Path(alphas, _side_by_side_columns(results), results)
+    results = path_results(loss, penalty, alphas, x0, solver=solver, sparse=is_sparse_path(loss), **options)
+    return Path(alphas, _as_columns(results), results)
 
 
 def path_results(
@@ -331,38 +325,11 @@ def is_sparse_path(loss: Any) -> bool:
     return offers(loss, ColumnLoss) and loss.out_of_memory and loss.start().ndim == 1
 
 
-def _side_by_side_columns(results: list[Result]) -> Array:
+def _as_columns(results: list[Result]) -> Array:
     """The solutions, one in each column."""
     if scipy.sparse.issparse(results[0].x):
         return scipy.sparse.hstack([result.x for result in results], format="csc")
     return namespace(results[0].x).stack([result.x for result in results], axis=-1)
-
-
-def _path_on_device(
-    loss: SquaredLoss,
-    penalty: L12,
-    alphas: Array,
-    x0: Array | None,
-    *,
-    warm_start: bool,
-    run: Run | None,
-    **numbers: Any,
-) -> list[Result]:
-    """The solutions with few entries found from the host, all further ones side by side."""
-    from ell12.path.side_by_side import columns_penalty, solve_side_by_side
-
-    found = _leading_results(loss, penalty, alphas, x0, warm_start, **numbers) if run in (None, Run()) else []
-    left, xp = alphas[len(found) :], namespace(loss.b)
-    if len(left) == 0:
-        return found
-    columns, start = xp.stack([loss.b] * len(left), axis=1), None
-    if found and warm_start:
-        start = xp.stack([found[-1].x] * len(left), axis=1)
-    weight = None if loss.sample_weight is None else xp.reshape(loss.sample_weight, (-1,))
-    wide = SquaredLoss(loss.A, columns, sample_weight=weight, scale=loss.scale)
-    options = {"weights": penalty.weights, "positive": penalty.positive, "ridge": penalty.ridge}
-    together = columns_penalty(wide, left, penalty.l2_weight, tol=numbers["tol"], **options)
-    return found + solve_side_by_side(wide, together, start, **numbers)[1]
 
 
 def squared_loss(X: Any, y: Any, sample_weight: Any = None) -> SquaredLoss:

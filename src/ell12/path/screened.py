@@ -42,7 +42,7 @@ def screened_path(
     most_entries: float = math.inf,
 ) -> ScreenedPath | None:
     """What solves for several strengths at once; None where `ell12.minimize` must solve for each."""
-    # In its first iteration a run looks at the start; a wrong max_iter is told by `ell12.minimize`.
+    # In its first iteration a run looks at the start; a wrong max_iter is named by `ell12.minimize`.
     steps = isinstance(max_iter, int | np.integer) and max_iter >= 2
     if not steps or len(alphas) < 2 or min(alphas) <= 0 or missing(loss, ColumnLoss):
         return None
@@ -62,7 +62,7 @@ class Found:
     gradients: Array
     violations: Array
     violating: Array  # columns that are not at hand
-    told: int = 0  # of how many columns the gradient was found
+    seen: int = 0  # of how many columns the gradient was found
 
 
 class ScreenedPath:
@@ -106,7 +106,7 @@ class ScreenedPath:
         rows = math.prod(nothing.prediction.shape)
         self.has_every = every.size <= min(EVERY, self.most, max(rows, 10 * len(alphas)))
         self.columns = every if self.has_every else every[:0]
-        self.gram, self.lasso, self.told = None, None, self.size
+        self.gram, self.lasso, self.seen = None, None, self.size
         self.restart(float(alphas[0]), start)
 
     def restart(self, strength: float, x: Array) -> None:
@@ -159,7 +159,7 @@ class ScreenedPath:
         if needed.any() or longest >= 2 * self._reach(alphas, reaches, self.columns):
             self._take(steepest)
         return max(
-            1, min(self._reach(alphas, reaches, self.columns), WIDEST // max(1, min(self.size, 16 * self.told)))
+            1, min(self._reach(alphas, reaches, self.columns), WIDEST // max(1, min(self.size, 16 * self.seen)))
         )
 
     def _reaches(self) -> Array:
@@ -273,7 +273,7 @@ class ScreenedPath:
             return Found(x[:, :0], np.empty(0), x[:, :0], np.empty(0), self.columns[:0])
         self.n_full_gradients += 1
         predictions = self.loss.point_within(x, self.columns).prediction
-        values, gradients, told = self._gradients(x, own, predictions, float(alphas[count - 1]))
+        values, gradients, seen = self._gradients(x, own, predictions, float(alphas[count - 1]))
         for k in range(count):
             penalty = self._at(float(alphas[k]))
             slope = penalty.least_slope(x[:, k], gradients[:, k])
@@ -282,7 +282,7 @@ class ScreenedPath:
             )
             violating |= slope != 0
         violating[self.columns] = False
-        return Found(x, values, gradients, violations, np.flatnonzero(violating), told)
+        return Found(x, values, gradients, violations, np.flatnonzero(violating), seen)
 
     def _gradients(self, x: Array, own: list[Array], predictions: Array, alpha: float) -> tuple[Array, Array, int]:
         """The losses, and the gradients in all columns; those too small to matter may be left at zero."""
@@ -305,12 +305,12 @@ class ScreenedPath:
 
     def _learn(self, found: Found, which: int) -> None:
         """Keep the gradient at one of the solutions, by which columns are chosen: one that failed tells more."""
-        self.gradient, self.told, self.violating = found.gradients[:, which], found.told, found.violating
+        self.gradient, self.seen, self.violating = found.gradients[:, which], found.seen, found.violating
 
     def _results(
         self, found: Found, alphas: Array, reached: Array, seconds: tuple[float, float]
     ) -> Iterator[Result]:
-        """Solutions, each as the end of a run of one iteration, of so many seconds (wall and processor)."""
+        """Solutions, each as the end of a run of one iteration, with these seconds (wall and processor)."""
         before = self.objective
         for k, alpha in enumerate(alphas.tolist()):
             x = np.ascontiguousarray(found.x[:, k])

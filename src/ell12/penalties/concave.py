@@ -47,8 +47,8 @@ class SCAD(SmoothSlope):
     def _cost(self, xp: Any, size: Array) -> Array:
         alpha, end = self.strength, self.a * self.strength
         middle = xp.where(size > end, end, size)  # the cost is constant beyond
-        bent = xp.where(middle > alpha, middle - alpha, 0)
-        return alpha * middle - bent * bent / (2 * (self.a - 1))
+        excess = xp.where(middle > alpha, middle - alpha, 0)
+        return alpha * middle - excess * excess / (2 * (self.a - 1))
 
     def _shrink(self, xp: Any, size: Array, step: float) -> Array:
         """The best of the minimisers on the three pieces."""

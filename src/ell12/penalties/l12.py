@@ -219,7 +219,7 @@ class GroupL12(BlockL12):
         return self.groups.rebuild(x, moduli, new)
 
     def spread(self, values: Array) -> Array:
-        """One number for each group, beside the entries; one for all stays as it is."""
+        """One number for each group, next to the entries; one for all stays as it is."""
         return self.groups.spread(values) if values.shape else values
 
     def moduli(self, x: Array) -> Array:

@@ -45,7 +45,7 @@ class ModuliL12(PenaltyBase):
         return signs(x)
 
     def spread(self, values: Array) -> Array:
-        """One number for each modulus, shaped to stand beside the entries of an array."""
+        """One number for each modulus, shaped to stand next to the entries of an array."""
         return values
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
@@ -84,7 +84,10 @@ class ModuliL12(PenaltyBase):
 
         The largest modulus of `least_slope`. At zero, where the norm has no gradient, that of one proximal step.
         """
-        return self._violations(x, gradient)
+        found = max_abs(self.moduli(self.least_slope(x, gradient)))
+        if self.l2_weight > 0 and max_abs(self.moduli(self._penalised(x))) == 0:
+            found = max(found, max_abs(self.moduli(self._penalised(self._step_from_zero(gradient)))))
+        return found
 
     def least_slope(self, x: Array, gradient: Array) -> Array:
         """The subgradient of the objective whose moduli are smallest, where the loss has this gradient.
@@ -97,7 +100,7 @@ class ModuliL12(PenaltyBase):
         support = self.spread(sizes != 0)
         slope, threshold = gradient - self._tangent(x), self._threshold(x)
         if self.ridge > 0:
-            slope = slope + self._strength(x) * self.ridge * self._penalised(x)
+            slope = slope + self.strength * self.ridge * self._penalised(x)
         pull = threshold if self.weights is None else self.spread(threshold)
         if self._infinite:  # an infinite weight counts on the support only
             pull = xp.where(support, pull, 0)
@@ -160,7 +163,7 @@ class ModuliL12(PenaltyBase):
             total, length = l1_and_l2(moduli)
         else:  # what an infinite weight holds at zero costs nothing
             xp = namespace(x)
-            weights = self._beside(self.weights, x)
+            weights = like(self.weights, x)
             weights = xp.where(moduli != 0, weights, 0) if self._infinite else weights
             total, length = float(xp.sum(weights * xp.abs(moduli))), norm(moduli)
         return total - self.l2_weight * length + 0.5 * self.ridge * length * length
@@ -194,39 +197,16 @@ class ModuliL12(PenaltyBase):
         """
         return self._with(ridge=0.0).prox(-gradient, 1.0)
 
-    def _violations(self, x: Array, gradient: Array) -> Any:
-        """The largest violation; a penalty of many problems gives one for each."""
-        found = self._largest(self.least_slope(x, gradient))
-        zero = self.l2_weight > 0 and self._largest(self._penalised(x)) == 0
-        if zero is False:
-            return found
-        return self._larger_at(zero, found, self._largest(self._penalised(self._step_from_zero(gradient))))
-
-    def _largest(self, x: Array) -> Any:
-        return max_abs(self.moduli(x))
-
-    def _larger_at(self, zero: Any, found: Any, moved: Any) -> Any:  # noqa: ARG002
-        return max(found, moved)
-
     def _tangent(self, x: Array) -> Array:
-        return self.l2_weight * self._strength(x) * self._unit(self._penalised(x))
-
-    def _strength(self, x: Array) -> Any:  # noqa: ARG002
-        return self.strength
-
-    def _unit(self, x: Array) -> Array:
-        return x / (norm(x) or 1.0)
+        inside = self._penalised(x)
+        return self.l2_weight * self.strength * inside / (norm(inside) or 1.0)
 
     def _threshold(self, x: Array) -> Any:
         """``alpha w``, one for each modulus."""
         if self.weights is None:
-            return self._strength(x)
-        weights = self._beside(self.weights, x)
-        return self._strength(x) * weights if self.strength > 0 else namespace(x).zeros_like(weights)
-
-    def _beside(self, values: Any, x: Array) -> Array:
-        """Weights as an array of the kind of x, shaped as the moduli are."""
-        return like(values, x)
+            return self.strength
+        weights = like(self.weights, x)
+        return self.strength * weights if self.strength > 0 else namespace(x).zeros_like(weights)
 
     def _free_like(self, x: Array) -> Array:
         """Which entries of x are not penalised."""

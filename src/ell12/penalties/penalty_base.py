@@ -84,7 +84,7 @@ def _word(field: Any, value: Any) -> str:
 
 
 def with_strength(penalty: Any, alpha: float | None, default: float | None = None) -> Any:
-    """The penalty with the strength that a caller said, either in it or beside it.
+    """The penalty with the strength that a caller said, either in it or next to it.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ class WithIntercept(Wrapper, Penalty):
         return self.penalty.value(self._inside(x))
 
     def prox(self, x: Array, step: float) -> Array:
-        """The penalty's prox, beside the last entry as it is."""
+        """The penalty's prox, next to the last entry as it is."""
         return _append(self.penalty.prox(self._inside(x), step), self._last(x))
 
     @property

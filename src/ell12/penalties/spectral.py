@@ -50,7 +50,7 @@ class Spectral(PenaltyBase, ABC):
 
     @abstractmethod
     def slope_at_zero(self, rank: int) -> float:
-        """The derivative by one more singular value, which is zero, beside ``rank`` positive ones."""
+        """The derivative by one more singular value, which is zero, next to ``rank`` positive ones."""
 
     def value(self, x: Any) -> float:
         """The penalty at a matrix."""

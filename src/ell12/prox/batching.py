@@ -88,7 +88,7 @@ def row_norms(rows: Array) -> Array:
 
 
 def plain_row_norms(rows: Array) -> Array:
-    """`row_norms` without branches: the twin that the kernel is tested by."""
+    """`row_norms` without branches: the reference of the kernel in tests."""
     xp = namespace(rows)
     size = xp.abs(rows)
     top = constant(xp.max(size, axis=-1, keepdims=True))

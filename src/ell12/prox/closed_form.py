@@ -48,7 +48,7 @@ def prox_rows(rows: Array, t: Any, l2_weight: Any, weights: Array | None = None,
 
 @np.errstate(over="ignore", invalid="ignore")  # as silent as the other libraries; inf and NaN tell enough
 def plain_prox_rows(z: Array, t: Any, l2_weight: Any, weights: Array | None, positive: bool) -> Array:
-    """`prox_rows` without branches, to be differentiated and traced: the twin that the fast ways are tested by."""
+    """`prox_rows` without branches, to be differentiated and traced: the reference of the fast ways in tests."""
     xp = namespace(z)
     size = z if positive else _modulus(xp, z)
     if weights is not None:

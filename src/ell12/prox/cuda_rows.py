@@ -11,7 +11,7 @@ from ell12.backend import device, is_number, namespace
 from ell12.protocols import Array
 
 # How many threads share a problem whose entries are neighbours: one up to 4 entries, then up to 8; beyond 128
-# entries so many that each keeps 16; a whole warp up to 32 each. Measured on an H200 with rows of 2 to 1000.
+# enough entries that each keeps 16; a whole warp up to 32 each. Measured on an H200 with rows of 2 to 1000.
 FEW, SEVERAL, MANY, MOST = 4, 8, 16, 32
 # Problems whose entries are not neighbours stay with one thread up to this length. Of longer ones a block reads
 # WIDEST side by side, or NARROW where that would leave too few blocks: 32 bytes, the least that memory sends.

@@ -7,7 +7,8 @@ weights, non-negative and complex data, groups, singular values.
 from __future__ import annotations
 
 import math
-from typing import Any, overload
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec, Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +20,24 @@ from ell12.protocols import Array
 from ell12.prox.batching import as_decomposable, as_groups, as_single, lay_out, row_norms, thresholds
 from ell12.prox.closed_form import prox_groups, prox_iterative, prox_rows, prox_spectral, prox_vector
 
+P = ParamSpec("P")
 
-@overload
-def soft_threshold(z: Whole, t: Any) -> NDArray[np.float64]: ...
-@overload
-def soft_threshold(z: ArrayT, t: Any) -> ArrayT: ...
+
+class OfArray(Protocol[P]):
+    """A function of an array that returns one of the same kind; lists and integers give NumPy's float64."""
+
+    @overload
+    def __call__(self, z: Whole, /, *args: P.args, **kwargs: P.kwargs) -> NDArray[np.float64]: ...
+    @overload
+    def __call__(self, z: ArrayT, /, *args: P.args, **kwargs: P.kwargs) -> ArrayT: ...
+
+
+def of_array(function: Callable[Concatenate[Any, P], Any]) -> OfArray[P]:
+    """The function itself, with the types of `OfArray` for type checkers."""
+    return function
+
+
+@of_array
 def soft_threshold(z: Array, t: Any) -> Array:
     """Shrink every entry towards zero: ``sign(z) max(|z| - t, 0)``, the prox of ``t ||x||_1``.
 
@@ -36,26 +50,7 @@ def soft_threshold(z: Array, t: Any) -> Array:
     return prox_l12(z, t, l2_weight=0.0)
 
 
-@overload
-def prox_l12(
-    z: Whole,
-    t: Any,
-    *,
-    l2_weight: Any = ...,
-    weights: Any = ...,
-    positive: bool = ...,
-    axis: int | tuple[int, ...] | None = ...,
-) -> NDArray[np.float64]: ...
-@overload
-def prox_l12(
-    z: ArrayT,
-    t: Any,
-    *,
-    l2_weight: Any = ...,
-    weights: Any = ...,
-    positive: bool = ...,
-    axis: int | tuple[int, ...] | None = ...,
-) -> ArrayT: ...
+@of_array
 def prox_l12(
     z: Array,
     t: Any,
@@ -116,26 +111,7 @@ def prox_l12(
     return restore(prox_rows(rows, t_rows, number_like(l2_weight, rows), w_rows, positive))
 
 
-@overload
-def moreau_l12(
-    z: Whole,
-    t: Any,
-    *,
-    l2_weight: Any = ...,
-    weights: Any = ...,
-    positive: bool = ...,
-    axis: int | tuple[int, ...] | None = ...,
-) -> NDArray[np.float64]: ...
-@overload
-def moreau_l12(
-    z: ArrayT,
-    t: Any,
-    *,
-    l2_weight: Any = ...,
-    weights: Any = ...,
-    positive: bool = ...,
-    axis: int | tuple[int, ...] | None = ...,
-) -> ArrayT: ...
+@of_array
 def moreau_l12(
     z: Array,
     t: Any,
@@ -179,12 +155,7 @@ def moreau_l12(
     return (0.5 * xp.sum(distance * distance, axis=-1, keepdims=True) + t_rows * difference)[..., 0]
 
 
-@overload
-def prox_l12_groups(
-    z: Whole, t: Any, groups: Any, *, l2_weight: float = ..., weights: Any = ...
-) -> NDArray[np.float64]: ...
-@overload
-def prox_l12_groups(z: ArrayT, t: Any, groups: Any, *, l2_weight: float = ..., weights: Any = ...) -> ArrayT: ...
+@of_array
 def prox_l12_groups(z: Array, t: Any, groups: Any, *, l2_weight: float = 1.0, weights: Any = None) -> Array:
     """The proximal step of l1-2 for groups.
 
@@ -224,10 +195,7 @@ def prox_l12_groups(z: Array, t: Any, groups: Any, *, l2_weight: float = 1.0, we
     return namespace(z).astype(x, z.dtype, copy=False)
 
 
-@overload
-def prox_l12_spectral(Z: Whole, t: Any, *, l2_weight: Any = ...) -> NDArray[np.float64]: ...
-@overload
-def prox_l12_spectral(Z: ArrayT, t: Any, *, l2_weight: Any = ...) -> ArrayT: ...
+@of_array
 def prox_l12_spectral(Z: Array, t: Any, *, l2_weight: Any = 1.0) -> Array:
     """The proximal step of l1-2 for singular values.
 
@@ -263,30 +231,6 @@ def prox_l12_spectral(Z: Array, t: Any, *, l2_weight: Any = 1.0) -> Array:
     return namespace(Z).astype(prox_spectral(work, t_rows, number_like(l2_weight, work)), Z.dtype, copy=False)
 
 
-@overload
-def prox_l12_iterative(
-    z: Whole,
-    t: float,
-    *,
-    l2_weight: float = ...,
-    weights: Any = ...,
-    positive: bool = ...,
-    start: Any = ...,
-    tol: float = ...,
-    max_iter: int = ...,
-) -> tuple[NDArray[np.float64], int]: ...
-@overload
-def prox_l12_iterative(
-    z: ArrayT,
-    t: float,
-    *,
-    l2_weight: float = ...,
-    weights: Any = ...,
-    positive: bool = ...,
-    start: Any = ...,
-    tol: float = ...,
-    max_iter: int = ...,
-) -> tuple[ArrayT, int]: ...
 def prox_l12_iterative(
     z: Array,
     t: float,

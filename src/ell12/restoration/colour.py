@@ -25,11 +25,8 @@ AXES = tuple(
     for row in ((1.0, 1.0, 1.0), (1.0, 0.0, -1.0), (1.0, -2.0, 1.0))
 )
 # Chroma is penalised this many times as strongly as brightness: of 1 to 4 within 0.03 dB of the best at any noise,
-# on five photographs. On five others principal axes gain at most 0.08 dB beside these (docs/decisions/studies.md).
+# on five photographs. On five others principal axes gain at most 0.08 dB over these (docs/decisions/studies.md).
 CHROMA = 2.0
-# Channels are taken for colours where products of edges between them exceed this fraction of those within them.
-# Photographs have 0.66 to 0.95, unrelated ones at most 0.03, at any noise.
-AGREED = 0.5
 
 
 def as_opponents(x: Array) -> Array:
@@ -160,4 +157,5 @@ def look_like_colours(x: Array, ndim: int) -> bool:
         own = float(xp.sum(one * next_to))
         between += (float(xp.sum(xp.sum(one, axis=0) * xp.sum(next_to, axis=0))) - own) / 2
         within += own
-    return between > AGREED * within > 0
+    # Photographs have 0.66 to 0.95, unrelated channels at most 0.03, at any noise (docs/decisions/studies.md).
+    return 2 * between > within > 0

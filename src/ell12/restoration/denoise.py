@@ -11,8 +11,8 @@ from ell12.minimization import Run
 from ell12.operators import sent_like
 from ell12.operators.image_operators import Identity, Sampling
 from ell12.protocols import Array
-from ell12.restoration.pixels import as_image, channels_first, mask_like, refuse_far, start_of, without_unknown
-from ell12.restoration.restore import MAX_ITER, TOL, TOL_DENOISING, ImageProblem, Options, documented
+from ell12.restoration.pixels import as_image, channels_first, filled, mask_like, refuse_far, without_unknown
+from ell12.restoration.restore import ImageProblem, Options, documented
 from ell12.restoration.sigma import noise_level
 from ell12.restoration.strength_choice import live_pixels
 from ell12.restoration.total_variation import TotalVariationL12
@@ -20,7 +20,7 @@ from ell12.restoration.total_variation import TotalVariationL12
 ISOTROPIC, ANISOTROPIC = TotalVariationL12(l2_weight=0.0, isotropic=True), TotalVariationL12()
 
 
-@documented(TOL_DENOISING)
+@documented(0.05)
 def denoise_tv(
     image: Array,
     alpha: float | str | None = None,
@@ -30,8 +30,8 @@ def denoise_tv(
     loss: str = "squared",
     channel_axis: int | None = None,
     solver: Any = None,
-    tol: float = TOL_DENOISING,
-    max_iter: int = MAX_ITER,
+    tol: float = 0.05,
+    max_iter: int = 5000,
     run: Run | None = None,
     return_result: bool = False,
 ) -> Any:
@@ -85,10 +85,10 @@ def denoise_tv(
         return noise_level(y, ndim, None if is_complex(y) else sent_like(live_pixels(y, None), y))
 
     A = Identity(tuple(y.shape))
-    return ImageProblem(y, A, y, ndim, options, shapes, estimate, base_tol=TOL_DENOISING).restore()
+    return ImageProblem(y, A, y, ndim, options, shapes, estimate, base_tol=0.05).restore()
 
 
-@documented(TOL)
+@documented(0.005)
 def inpaint_tv(
     image: Array,
     mask: Array,
@@ -99,8 +99,8 @@ def inpaint_tv(
     loss: str = "squared",
     channel_axis: int | None = None,
     solver: Any = None,
-    tol: float = TOL,
-    max_iter: int = MAX_ITER,
+    tol: float = 0.005,
+    max_iter: int = 5000,
     run: Run | None = None,
     return_result: bool = False,
 ) -> Any:
@@ -144,4 +144,4 @@ def inpaint_tv(
     def estimate() -> float:
         return noise_level(y, ndim, known)
 
-    return ImageProblem(A @ y, A, start_of(y, known, ndim), ndim, options, estimate=estimate).restore()
+    return ImageProblem(A @ y, A, filled(y, known, ndim), ndim, options, estimate=estimate).restore()

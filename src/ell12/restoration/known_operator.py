@@ -34,7 +34,7 @@ from ell12.operators.image_operators import (
 )
 from ell12.protocols import Array
 from ell12.restoration.pixels import as_image, as_mask, channels_first, mask_like, without_unknown
-from ell12.restoration.restore import MAX_ITER, TOL, ImageProblem, Options, documented
+from ell12.restoration.restore import ImageProblem, Options, documented
 from ell12.restoration.sigma import noise_level
 from ell12.restoration.splitting import TotalVariationDCA
 from ell12.restoration.strength_choice import strength_for_deblurring
@@ -45,7 +45,7 @@ from ell12.restoration.total_variation import TotalVariationL12
 NOISE_FREE_SOLVER = TotalVariationDCA(inner_tol=1e-5, inner_max_iter=100, convex_start=True, least_gain=3e-4)
 
 
-@documented(TOL)
+@documented(0.005)
 def deblur_tv(
     image: Array,
     psf: Array,
@@ -56,8 +56,8 @@ def deblur_tv(
     loss: str = "squared",
     channel_axis: int | None = None,
     solver: Any = None,
-    tol: float = TOL,
-    max_iter: int = MAX_ITER,
+    tol: float = 0.005,
+    max_iter: int = 5000,
     run: Run | None = None,
     return_result: bool = False,
 ) -> Any:
@@ -108,7 +108,7 @@ def deblur_tv(
     return ImageProblem(y, A, y, ndim, options, estimate=estimate, rule=strength_for_deblurring).restore()
 
 
-@documented(TOL)
+@documented(0.005)
 def reconstruct_mri(
     data: Array,
     mask: Array,
@@ -119,8 +119,8 @@ def reconstruct_mri(
     real: bool | None = None,
     channel_axis: int | None = None,
     solver: Any = None,
-    tol: float = TOL,
-    max_iter: int = MAX_ITER,
+    tol: float = 0.005,
+    max_iter: int = 5000,
     run: Run | None = None,
     return_result: bool = False,
 ) -> Any:
@@ -176,7 +176,7 @@ def reconstruct_mri(
     return ImageProblem(y, A, adjoint(A) @ y, len(mask.shape), options).restore()
 
 
-@documented(TOL)
+@documented(0.005)
 def restore_tv(
     y: Array,
     A: Any,
@@ -187,8 +187,8 @@ def restore_tv(
     loss: str = "squared",
     channel_axis: int | None = None,
     solver: Any = None,
-    tol: float = TOL,
-    max_iter: int = MAX_ITER,
+    tol: float = 0.005,
+    max_iter: int = 5000,
     run: Run | None = None,
     return_result: bool = False,
 ) -> Any:

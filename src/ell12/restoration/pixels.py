@@ -36,9 +36,6 @@ from ell12.operators.image_operators import (
 )
 from ell12.protocols import Array
 
-# The unknown pixels of a start go this part of the way to what averaging neighbours so many times makes of them.
-EASED, PASSES = 1e-4, 8
-
 
 def as_image(image: Any, name: str = "image") -> Array:
     """The image in floating point, checked.
@@ -165,11 +162,6 @@ def without_unknown(image: Any, known: Array) -> Array:
     return xp.where(known, image, xp.zeros_like(image))
 
 
-def start_of(image: Array, known: Array, ndim: int) -> Array:
-    """The image with its unknown pixels filled."""
-    return eased(filled(image, known, ndim), known, ndim)
-
-
 def filled(image: Array, known: Array, ndim: int) -> Array:
     """The image with its unknown pixels filled from coarser and coarser means of the known ones.
 
@@ -187,34 +179,6 @@ def filled(image: Array, known: Array, ndim: int) -> Array:
     if not coarsest and not bool(xp.all(some)):
         mean = filled(mean, some, ndim)
     return finer(mean, image, known, ndim)
-
-
-def eased(image: Array, known: Array, ndim: int) -> Array:
-    """The image whose unknown pixels go a little of the way to means of their neighbours, and of those in turn.
-
-    A filled image is flat in squares. There a pixel's differences are equal, and which of them is kept would be up
-    to rounding: the same image in other units would be restored otherwise. All the way it would be a poor start:
-    edges that are smooth stay so.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ell12.restoration.pixels import eased
-    >>> eased(np.array([1.0, 1.0, 4.0, 4.0]), np.array([True, False, False, True]), 1).round(4)
-    array([1.    , 1.0001, 3.9999, 4.    ])
-    """
-    xp, smooth = namespace(image), image
-    for _ in range(PASSES):
-        sums = [_neighbours(smooth, axis) for axis in range(len(image.shape) - ndim, len(image.shape))]
-        smooth = xp.where(known, image, sum(sums[1:], sums[0]) / (2 * ndim))
-    return image + EASED * (smooth - image)
-
-
-def _neighbours(x: Array, axis: int) -> Array:
-    """The sum of the two neighbours along an axis; past an end lies the last pixel again."""
-    n = x.shape[axis]
-    before = namespace(x).concat([slice_of(x, axis, 0, 1), slice_of(x, axis, 0, n - 1)], axis=axis)
-    return before + namespace(x).concat([slice_of(x, axis, 1, n), slice_of(x, axis, n - 1, n)], axis=axis)
 
 
 def coarser(image: Array, known: Array, ndim: int) -> tuple[Array, Array]:

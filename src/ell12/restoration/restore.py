@@ -7,7 +7,9 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Literal, Protocol, TypedDict, Unpack, overload
+
+from numpy.typing import NDArray
 
 from ell12.backend import as_numpy, is_number, is_numpy, max_abs, namespace, on_accelerator
 from ell12.checks import check_counts, check_flags, check_scalars, check_word, is_finite_number
@@ -24,69 +26,58 @@ from ell12.penalties import with_strength
 from ell12.protocols import Array, offers
 from ell12.restoration.colour import ColourVariation, along_opponents, as_colours, as_opponents, is_coloured
 from ell12.restoration.pixels import by_numpy, channels_back, value_range
-from ell12.restoration.smoothed_gradient import ImageSolver, SmoothedGradient
+from ell12.restoration.smoothed_gradient import SMOOTHED, ImageSolver, SmoothedGradient
 from ell12.restoration.splitting import AlternatingMinimization, GrowingADMM
 from ell12.restoration.splitting_parts import has_exact_solver
 from ell12.restoration.strength_choice import choose, strength_for_noise
 from ell12.restoration.total_variation import TotalVariationL12
-
-# A denoised image is as near to the exact one as its gradient is small. The other problems are less well
-# conditioned, so that a small gradient says less about the image: they are solved to a tenth of that.
-TOL_DENOISING, TOL, MAX_ITER = 0.05, 0.005, 5000
-# Each run of a search for a strength ends after this number of iterations, as it may where rounding keeps it from
-# tol.
-MAX_ITER_SEARCH = 200
-# At the default tol, differences below this fraction of the range are smoothed, as in the paper: its mu is 100
-# alpha for images in [0, 1]. The smoothing falls with tol.
-SMOOTHED = 0.01
-# Rounding of size r in the image changes the gradient by r alpha / smoothing. A run ends when the gradient is a
-# few percent of the smoothing. So the automatic smoothing squared is at least this many times alpha r.
-RESOLVED = 100
 
 LOSSES: dict[str, Callable[[Any, Array], Any]] = {
     "squared": SquaredLoss.of_checked,
     "poisson": KullbackLeiblerLoss.of_checked,
     "absolute": AbsoluteLoss,
 }
-SHARED = """penalty : TotalVariationL12, default as in the signature
-        The shape of the penalty: weight of the subtracted norm, isotropic or not, boundary, bounds, spacing,
-        colours, smoothing.
-    sigma : float, optional
-        Standard deviation of the noise, estimated by default. Only used where alpha is chosen, which a noise that
-        is known makes surer: with fine texture or little noise, give it.
-    loss : {"squared", "poisson", "absolute"}, default "squared"
-        How far x may be from the data. "poisson" is for counts of expectation ``A x``, where x is then at least 0:
-        ``sum(A x - y log A x)`` in place of the half square. "absolute" is for impulses, pixels that are far off:
-        ``||A x - y||_1``. With both the true objective is minimised, by `GrowingADMM`, alpha has no unit, and
-        None is "held-out", judged by the loss. ``sigma`` and ``smoothing`` are not used; colours are channels.
-    channel_axis : int, optional
-        The axis of channels; by default the image has none.
-    solver : Solver, optional
-        `SmoothedGradient`, `AlternatingMinimization` or `GrowingADMM`; by default what suits the problem. The last
-        minimises the true objective, whatever ``smoothing`` says.
-    tol : float, default {tol}
-        How near the true objective comes to its minimum: an automatic smoothing falls with tol. The run ends when
-        the root mean square of the gradient is {tol} times the smaller of alpha and the smoothing. Where smoothing
-        is given, it is tol times that.
-    max_iter : int, default 5000
-        Stop after this number of iterations in any case, with a warning unless ``return_result`` is set.
-    run : Run, optional
-        Limits of time, a callback, measurements (functions of the image), a checkpoint.
-    return_result : bool, default False
-        Return a `Restoration`, with the strength chosen and the run's result.
-
-    Returns
-    -------
-    array or Restoration
-        The image, of the same kind as the one given."""
 
 
-def documented(tol: float) -> Callable[[Any], Any]:
+class ImageArguments(TypedDict, total=False):
+    """What functions of images may be given by name."""
+
+    image: Any
+    data: Any
+    y: Any
+    A: Any
+    psf: Any
+    mask: Any
+    alpha: float | str | None
+    penalty: TotalVariationL12 | None
+    sigma: float | None
+    loss: str
+    channel_axis: int | None
+    real: bool | None
+    solver: Any
+    tol: float
+    max_iter: int
+    run: Run | None
+
+
+class ImageFunction(Protocol):
+    """What a type checker knows of a function of images: the image, or with ``return_result`` a `Restoration`."""
+
+    @overload
+    def __call__(self, *a: Any, return_result: Literal[True], **b: Unpack[ImageArguments]) -> Restoration: ...
+    @overload
+    def __call__(
+        self, *a: Any, return_result: Literal[False] = False, **b: Unpack[ImageArguments]
+    ) -> NDArray[Any]: ...
+
+
+def documented(tol: float) -> Callable[[Any], ImageFunction]:
     """Put what all functions of images share into a docstring, where it says ``{shared}``."""
 
     def fill(function: Any) -> Any:
         if function.__doc__ is not None:  # python -OO has none
-            function.__doc__ = function.__doc__.replace("{shared}", SHARED.replace("{tol}", str(tol)))
+            shared = str(Options.__doc__).partition("----------\n    ")[2].rstrip().replace("{tol}", str(tol))
+            function.__doc__ = function.__doc__.replace("{shared}", shared)
         return function
 
     return fill
@@ -138,7 +129,42 @@ class Restoration:
 
 @dataclass(frozen=True)
 class Options:
-    """What a caller says next to the data; `ell12.denoise_tv` explains it."""
+    """What a caller says next to the data: the docstrings of the functions of images show it.
+
+    Parameters
+    ----------
+    penalty : TotalVariationL12, default as in the signature
+        The shape of the penalty: weight of the subtracted norm, isotropic or not, boundary, bounds, spacing,
+        colours, smoothing.
+    sigma : float, optional
+        Standard deviation of the noise, estimated by default. Only used where alpha is chosen, which a noise that
+        is known makes surer: with fine texture or little noise, give it.
+    loss : {"squared", "poisson", "absolute"}, default "squared"
+        How far x may be from the data. "poisson" is for counts of expectation ``A x``, where x is then at least 0:
+        ``sum(A x - y log A x)`` in place of the half square. "absolute" is for impulses, pixels that are far off:
+        ``||A x - y||_1``. With both the true objective is minimised, by `GrowingADMM`, alpha has no unit, and
+        None is "held-out", judged by the loss. ``sigma`` and ``smoothing`` are not used; colours are channels.
+    channel_axis : int, optional
+        The axis of channels; by default the image has none.
+    solver : Solver, optional
+        `SmoothedGradient`, `AlternatingMinimization` or `GrowingADMM`; by default what suits the problem. The last
+        minimises the true objective, whatever ``smoothing`` says.
+    tol : float, default {tol}
+        How near the true objective comes to its minimum: an automatic smoothing falls with tol. The run ends when
+        the root mean square of the gradient is {tol} times the smaller of alpha and the smoothing. Where smoothing
+        is given, it is tol times that.
+    max_iter : int, default 5000
+        Stop after this number of iterations in any case, with a warning unless ``return_result`` is set.
+    run : Run, optional
+        Limits of time, a callback, measurements (functions of the image), a checkpoint.
+    return_result : bool, default False
+        Return a `Restoration`, with the strength chosen and the run's result.
+
+    Returns
+    -------
+    array or Restoration
+        The image, of the same kind as the one given.
+    """
 
     alpha: Any
     penalty: Any
@@ -198,7 +224,9 @@ class ImageProblem:
     rule : function
         Makes a strength of the noise and of the range of the values.
     base_tol : float
-        The tol at which the smoothing is a hundredth of the range.
+        The default tol, at which the smoothing is a hundredth of the range. A denoised image is as near to the
+        exact one as its gradient is small. The other problems are less well conditioned: they are solved to a
+        tenth of that.
     scale : float, optional
         The range of the image's values, where this is a part of a problem.
     """
@@ -211,7 +239,7 @@ class ImageProblem:
     shapes: tuple[TotalVariationL12, ...] = ()
     estimate: Callable[[], float] | None = None
     rule: Callable[[float, float], float] = strength_for_noise
-    base_tol: float = TOL
+    base_tol: float = 0.005
     scale: float | None = None
     opponents: bool = field(default=False)  # whether the unknown are colours along opponent axes
 
@@ -264,9 +292,9 @@ class ImageProblem:
         return found.image
 
     def _restoration(self) -> Restoration:
-        twin = None if is_numpy(self.start) or on_accelerator(self.start) else by_numpy(self.A)
-        if twin is not None:  # other libraries take a hundred times as long on a processor
-            return self._by_numpy(twin)
+        in_numpy = None if is_numpy(self.start) or on_accelerator(self.start) else by_numpy(self.A)
+        if in_numpy is not None:  # other libraries take a hundred times as long on a processor
+            return self._by_numpy(in_numpy)
         colour = self.shapes[0].colour if self.options.loss == "squared" else False
         problem = self._along_opponents() if is_coloured(self.pixels, self.ndim, colour) else self
         choice = choose(problem)
@@ -296,7 +324,7 @@ class ImageProblem:
         found = replace(self, y=as_numpy(self.y), A=A, start=as_numpy(self.start), options=options)._restoration()
         return replace(found, image=back(found.image), result=replace(found.result, x=back(found.result.x)))
 
-    def search(self, boundary: str | None = None, tol: float = TOL_DENOISING, **part: Any) -> ImageProblem:
+    def search(self, boundary: str | None = None, tol: float = 0.05, **part: Any) -> ImageProblem:
         """A problem like this one, or a part of it, as the search for a strength solves it."""
         shapes = tuple(
             replace(shape, smoothing=shape.smoothing or None, boundary=boundary or shape.boundary)
@@ -326,7 +354,6 @@ class ImageProblem:
         falls = solver.smooths and shape.smoothing is None and options.tol > 0
         asked = max(options.tol, self.base_tol) if falls else options.tol
         limits: dict[str, Any] = {"tol": asked, "max_iter": options.max_iter, "run": wrapped}
-        limits |= {} if run is not None else {"max_iter": min(options.max_iter, MAX_ITER_SEARCH)}
         limits |= {} if tol is None else {"tol": tol}
         result = minimize(loss, penalty, penalty.project(start), solver, **limits)
         if run is None and result.status is Status.STOPPED:
@@ -341,7 +368,8 @@ class ImageProblem:
             as_spacing(penalty.spacing, self.ndim)
         smoothing = penalty.smoothing
         if smoothing is None:
-            least = math.sqrt(RESOLVED * penalty.strength * self._rounding)
+            # Rounding of size r changes the gradient by r alpha / smoothing, at most by that at which a run ends.
+            least = math.sqrt(penalty.strength * self._rounding / self.base_tol)
             smoothing = max(SMOOTHED * self.spread * (min(1.0, self.options.tol / self.base_tol) or 1.0), least)
         return kind(**values | {"ndim": self.ndim, "smoothing": smoothing})
 

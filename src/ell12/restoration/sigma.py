@@ -12,8 +12,9 @@ from ell12.protocols import Array
 from ell12.restoration.pixels import as_image, channels_first
 
 # Daubechies' high-pass filter with two vanishing moments: blind to what is locally linear.
-FILTER = (-0.4829629131445341, 0.8365163037378079, -0.2241438680420134, -0.1294095225512604)
-FEWEST = 32  # values that a median needs
+FILTER = tuple((a + b * math.sqrt(3)) / math.sqrt(32) for a, b in ((-1, -1), (3, 1), (-3, 1), (1, -1)))
+# A median needs at least this many values, and a strength is chosen by no fewer pixels.
+FEWEST = 32
 
 
 def estimate_sigma(image: Array, *, channel_axis: int | None = None) -> float:

@@ -15,6 +15,12 @@ from ell12.protocols import Array, Iterate, Loss, Needs, Penalty, Point, Solver
 from ell12.restoration.stencil import STEPS
 from ell12.solvers.proximal_step import next_t
 
+# At the default tol, differences below this fraction of the range are smoothed, as in the paper: its mu is 100
+# alpha for images in [0, 1]. The smoothing falls with tol.
+SMOOTHED = 0.01
+# This fraction of the range is taken for nothing: the strength without noise, the last threshold of ADMM.
+NEGLIGIBLE = 1e-4
+
 
 class ImageLoss(Protocol):
     """A loss of the prediction ``A x`` that tells its operator and its data, such as `AbsoluteLoss`."""

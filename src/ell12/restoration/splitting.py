@@ -14,6 +14,8 @@ from ell12.operators import adjoint_product, product
 from ell12.operators.krylov import conjugate_gradients
 from ell12.protocols import Array, Iterate, Needs, Point
 from ell12.restoration.smoothed_gradient import (
+    NEGLIGIBLE,
+    SMOOTHED,
     ImageLoss,
     Momentum,
     SmoothImageLoss,
@@ -92,17 +94,6 @@ class AlternatingMinimization:
             return x - conjugate_gradients(times, right, x, tol=self.cg_tol, max_iter=self.cg_max_iter)
 
         return warm_started
-
-
-# The multipliers of a loss that is split off are averaged over some 20 steps: pixels that go on switching between
-# two branches of the prox, ever more slightly, have subgradients on both sides. Averaged, these cancel.
-MEMORY = 0.95
-# They are subgradients at points that are split off. Those must be near to the image: their distance, as a part of
-# this fraction of its range, counts like a violation. So with tol 0.05 it is a thousandth of the range at most.
-NEAR = 0.02
-# With such a loss the run ends at the latest when the threshold is this small, in units of the range. The
-# objective then fell by 2e-6 of itself in 50 steps, and the last of the multipliers go on changing for ever.
-LEAST_THRESHOLD = 1e-4
 
 
 @dataclass(frozen=True)
@@ -246,7 +237,7 @@ class GrowingADMM:
         split = _Splitting(loss, penalty, start.x, self.cg_tol, self.cg_max_iter)
         rho = split.fit.unit(penalty.alpha) / (self.first_threshold or split.unit)
         if rho == 0:
-            raise ValueError(f"first_threshold must be smaller beside alpha {penalty.alpha:g}")
+            raise ValueError(f"first_threshold must be smaller compared with alpha {penalty.alpha:g}")
         average = 0 * start.x
         for count in itertools.count(1):
             before = split.x
@@ -259,9 +250,13 @@ class GrowingADMM:
                 optimality = min(penalty.size(split.left(rho)), penalty.size(split.x - before))
                 yield Iterate(point, objective, optimality)
             else:
-                average = MEMORY * average + (1 - MEMORY) * split.left(rho)
-                yield split.certified(point, objective, average / (1 - MEMORY**count))
-                if split.fit.unit(penalty.alpha) / rho < LEAST_THRESHOLD * split.unit:
+                # Averaged over some 20 steps: pixels that go on switching between two branches of the prox, ever
+                # more slightly, have subgradients on both sides, which cancel.
+                average = average / self.growth + (1 - 1 / self.growth) * split.left(rho)
+                yield split.certified(point, objective, average / (1 - self.growth**-count))
+                # The last multipliers go on changing for ever: a run ends where the threshold is negligible.
+                # The objective then fell by 2e-6 of itself in 50 steps.
+                if split.fit.unit(penalty.alpha) / rho < NEGLIGIBLE * split.unit:
                     return
             split.scale_multipliers(1 / self.growth)
             rho *= self.growth
@@ -311,9 +306,13 @@ class _Splitting:
         return rho * moved + self.fit.left
 
     def certified(self, point: Point, objective: float, left: Array) -> Iterate | None:
-        """The iterate of a loss that was split off, which no other certificate knows; None if it is infinite."""
+        """The iterate of a loss that was split off, which no other certificate knows; None if it is infinite.
+
+        Its subgradients are those at points that are split off. These must be near to the image: their distance,
+        in units of the smoothing that other solvers have, counts like a violation.
+        """
         away = max(norm(self.steps - self.W) / math.sqrt(math.prod(self.x.shape)), self.fit.distance)
-        apart = self.penalty.alpha * away / (NEAR * self.unit)
+        apart = self.penalty.alpha * away / (SMOOTHED * self.unit)
         iterate = Iterate(point, objective, max(self.penalty.size(left), apart), exact=True)
         return iterate if math.isfinite(objective) else None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -147,7 +146,10 @@ class Sweep:
         self.bands = list(itertools.pairwise(rows * k // count for k in range(count + 1)))
         self.scratch = [self._new_scratch() for _ in self.bands]
         self.no_step = np.zeros((1, 3), self.dtype)
-        self.new_image = Buffers(shape, self.dtype).take
+
+    def new_image(self) -> Array:
+        """An image with undefined entries."""
+        return np.empty(self.shape, self.dtype)
 
     def value(self, x: Array) -> float:
         """The smoothed penalty at x."""
@@ -222,7 +224,7 @@ class Sweep:
         return [np.ascontiguousarray(np.stack([image[:, rows] for image in given[:2]], axis=1))]
 
     def _numbers(self, penalty: Any, weight: float) -> tuple[Any, ...]:
-        """Those of `ell12.restoration.stencil_compiled.pair`."""
+        """Those of `ell12.restoration.stencil_compiled.residuals`."""
         t, l2_weight, spacing = weight * penalty.smoothing, penalty.l2_weight, penalty.relative_spacing
         numbers = (penalty.mu, t, (1 - l2_weight) * t, 1 / t, l2_weight, 0.0, 0.5)
         scales = None if spacing is None else tuple(self.kind(1 / distance) for distance in spacing)
@@ -233,28 +235,6 @@ class Sweep:
         if self.flat:
             return (_aligned((STEPS + 1, 5, width), self.dtype),)
         return _aligned((6, width), self.dtype), np.empty(self.space[1:], self.dtype)
-
-
-class Buffers:
-    """Arrays of one shape whose memory is used again once nobody holds them.
-
-    An image as large as the cache would otherwise be given back to the system and fetched again at each step.
-    """
-
-    def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
-        self.shape, self.dtype = shape, dtype
-        self.free: list[Array] = []
-
-    def take(self) -> Array:
-        """An array with undefined entries."""
-        try:
-            memory = self.free.pop()
-        except IndexError:
-            memory = np.empty(math.prod(self.shape), self.dtype)
-        # Made from a buffer, so that every view of it keeps this very object alive.
-        array = np.frombuffer(memory.data, self.dtype)
-        weakref.finalize(array, self.free.append, memory)
-        return array.reshape(self.shape)
 
 
 def _aligned(shape: tuple[int, ...], dtype: Any) -> Array:

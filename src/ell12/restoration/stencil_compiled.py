@@ -47,7 +47,7 @@ def _inverse_root(square):  # type: ignore[no-untyped-def]
 
 @compiled_loop(**INLINED)
 def _pair_by_axes(x, y, numbers):  # type: ignore[no-untyped-def]
-    """`pair` where differences count one by one, and those of a pixel as its l1-2; selections, no branches.
+    """`residuals` where differences count one by one, and those of a pixel as its l1-2; selections, no branches.
 
     Differences are cut at t; where none exceeds it the largest, of equal ones the first, is cut at ``growth``
     instead. What exceeds t is lengthened by ``l2_weight t``.
@@ -87,7 +87,7 @@ def _triple_by_axes(x, y, z, numbers):  # type: ignore[no-untyped-def]
 
 @compiled_loop(**INLINED)
 def _pair_by_length(x, y, numbers):  # type: ignore[no-untyped-def]
-    """`pair` where a pixel's differences count by their length: it is cut at t."""
+    """`residuals` where a pixel's differences count by their length: it is cut at t."""
     _, t, _, unit, _, _, half, _, _ = numbers
     p, q = x * unit, y * unit
     square = p * p + q * q  # in units of t
@@ -111,8 +111,8 @@ def _triple_by_length(x, y, z, numbers):  # type: ignore[no-untyped-def]
     return factor * x, factor * y, factor * z, t * t * envelope
 
 
-def pair(x: Any, y: Any, numbers: Any) -> Any:
-    """``d - prox(d)`` of a pixel's differences d = (x, y), and their envelope.
+def residuals(x: Any, y: Any, z: Any, numbers: Any) -> Any:
+    """``d - prox(d)`` of a pixel's differences d = (x, y, z), and their envelope; z is None where there are two.
 
     ``numbers`` is (mu, t, growth, 1 / t, l2_weight, 0, 1/2, length, scales); growth is ``(1 - l2_weight) t``.
     ``length`` is None where differences count one by one, else they count by their length, without l2_weight.
@@ -121,89 +121,64 @@ def pair(x: Any, y: Any, numbers: Any) -> Any:
     raise NotImplementedError("it is chosen by the types of the numbers when it is compiled")
 
 
-def triple(x: Any, y: Any, z: Any, numbers: Any) -> Any:
-    """`pair` for three differences."""
-    raise NotImplementedError("it is chosen by the types of the numbers when it is compiled")
+@overload(residuals, jit_options=INLINED)  # type: ignore[arg-type]
+def _residuals(x, y, z, numbers):  # type: ignore[no-untyped-def]  # noqa: ARG001 -- it is asked for types
+    by_axes, plain, flat = (part == types.none for part in (numbers[7], numbers[8], z))
+    pair = _pair_by_axes if by_axes else _pair_by_length
+    triple = _triple_by_axes if by_axes else _triple_by_length
 
+    def plain_pair(x, y, z, numbers):  # type: ignore[no-untyped-def]  # noqa: ARG001
+        down, right, envelope = pair(x, y, numbers)
+        return down, right, numbers[5], envelope
 
-@overload(pair, jit_options=INLINED)  # type: ignore[arg-type]
-def _pair(x, y, numbers):  # type: ignore[no-untyped-def]  # noqa: ARG001 -- it is asked for types
-    chosen = _pair_by_axes if numbers[7] == types.none else _pair_by_length
+    def scaled_pair(x, y, z, numbers):  # type: ignore[no-untyped-def]  # noqa: ARG001
+        s, t = numbers[8][-2], numbers[8][-1]  # it is typed for three scales too, though never called with them
+        down, right, envelope = pair(s * x, t * y, numbers)
+        return s * down, t * right, numbers[5], envelope
 
-    def plain(x, y, numbers):  # type: ignore[no-untyped-def]
-        return chosen(x, y, numbers)
+    def plain_triple(x, y, z, numbers):  # type: ignore[no-untyped-def]
+        far, down, right, envelope = triple(z, x, y, numbers)
+        return down, right, far, envelope
 
-    def scaled(x, y, numbers):  # type: ignore[no-untyped-def]
-        s, t = numbers[8]
-        down, right, envelope = chosen(s * x, t * y, numbers)
-        return s * down, t * right, envelope
+    def scaled_triple(x, y, z, numbers):  # type: ignore[no-untyped-def]
+        u, s, t = numbers[8]
+        far, down, right, envelope = triple(u * z, s * x, t * y, numbers)
+        return s * down, t * right, u * far, envelope
 
-    return plain if numbers[8] == types.none else scaled
-
-
-@overload(triple, jit_options=INLINED)  # type: ignore[arg-type]
-def _triple(x, y, z, numbers):  # type: ignore[no-untyped-def]  # noqa: ARG001
-    chosen = _triple_by_axes if numbers[7] == types.none else _triple_by_length
-
-    def plain(x, y, z, numbers):  # type: ignore[no-untyped-def]
-        return chosen(x, y, z, numbers)
-
-    def scaled(x, y, z, numbers):  # type: ignore[no-untyped-def]
-        s, t, u = numbers[8]
-        far, down, right, envelope = chosen(s * x, t * y, u * z, numbers)
-        return s * far, t * down, u * right, envelope
-
-    return plain if numbers[8] == types.none else scaled
+    if flat:
+        return plain_pair if plain else scaled_pair
+    return plain_triple if plain else scaled_triple
 
 
 @compiled_loop(**INLINED)
-def _row_2d(  # type: ignore[no-untyped-def]
-    here, below, before, y, weight, periodic, numbers, step, limits, flow, ahead, after
+def _row(  # type: ignore[no-untyped-def]
+    here, below, behind, before, y, weight, periodic, numbers, step, limits, flow, back, ahead, after
 ):
     """A row of the step from z, ``here``, and u, ``before``, to ``ahead`` and ``after``; without y: the gradient.
 
     ``here`` has one pixel more than ``ahead``: what follows its end. ``flow`` holds the residuals of the
-    differences that reach into the row from above, then those that leave it below. Returns the envelope, twice
-    the loss, the squared gradient and its inner product with z - u, all at z.
+    differences that reach into the row from above, then those that leave it below; so does ``back`` across planes,
+    and ``behind`` is the next plane's row, both None for images of two axes. Returns the envelope, twice the loss,
+    the squared gradient and its inner product with z - u, all at z.
     """
     n = ahead.size
     envelope = loss = square = turn = left = numbers[5]
     if periodic:
-        left = pair(below[n - 1] - here[n - 1], here[n] - here[n - 1], numbers)[1]
-    for j in range(n):
-        pixel = here[j]
-        down, right, part = pair(below[j] - pixel, here[j + 1] - pixel, numbers)
-        slope = numbers[0] * ((flow[j] - down) + (left - right))
-        flow[j] = down
-        left = right
-        envelope += part
-        if y is None:
-            ahead[j] = slope
-        else:
-            counts = None if weight is None else weight[j]
-            ahead[j], after[j], parts = _moved(pixel, before[j], y[j], counts, slope, step, limits)
-            loss += parts[0]
-            square += parts[1]
-            turn += parts[2]
-    return envelope, loss, square, turn
-
-
-@compiled_loop(**INLINED)
-def _row_3d(  # type: ignore[no-untyped-def]
-    here, below, behind, before, y, weight, periodic, numbers, step, limits, flow, back, ahead, after
-):
-    """`_row_2d` with the next plane's row ``behind``, and ``back`` as ``flow`` across planes."""
-    n = ahead.size
-    envelope = loss = square = turn = left = numbers[5]
-    if periodic:
         last = here[n - 1]
-        left = triple(behind[n - 1] - last, below[n - 1] - last, here[n] - last, numbers)[2]
+        if behind is None:
+            left = residuals(below[n - 1] - last, here[n] - last, None, numbers)[1]
+        else:
+            left = residuals(below[n - 1] - last, here[n] - last, behind[n - 1] - last, numbers)[1]
     for j in range(n):
         pixel = here[j]
-        differences = (behind[j] - pixel, below[j] - pixel, here[j + 1] - pixel)
-        far, down, right, part = triple(*differences, numbers)
-        slope = numbers[0] * ((back[j] - far) + (flow[j] - down) + (left - right))
-        back[j] = far
+        if behind is None:
+            down, right, far, part = residuals(below[j] - pixel, here[j + 1] - pixel, None, numbers)
+            slope = (flow[j] - down) + (left - right)
+        else:
+            down, right, far, part = residuals(below[j] - pixel, here[j + 1] - pixel, behind[j] - pixel, numbers)
+            slope = (back[j] - far) + (flow[j] - down) + (left - right)
+            back[j] = far
+        slope *= numbers[0]
         flow[j] = down
         left = right
         envelope += part
@@ -255,8 +230,8 @@ def sweep_2d(  # type: ignore[no-untyped-def]
 ):
     """Rows ``first`` to ``last`` of images after ``len(steps)`` steps from z and u.
 
-    ``numbers`` as in `pair`; a step is (size, momentum, left), see `_moved`; ``weight`` and ``limits`` may be
-    None. Added to ``sums`` are what `_row_2d` returns at the z of the last step; if nothing ``stores``, these are
+    ``numbers`` as in `residuals`; a step is (size, momentum, left), see `_moved`; ``weight`` and ``limits`` may be
+    None. Added to ``sums`` are what `_row` returns at the z of the last step; if nothing ``stores``, these are
     all that is made. Without y a single step makes ``new_z`` the penalty's gradient at z. ``rows`` is scratch.
 
     A row after one more step needs the rows around it of the step before, no others. So the steps follow each
@@ -290,15 +265,28 @@ def _sweep_image(  # type: ignore[no-untyped-def]
             if s == 0:
                 before = _row_of(u, edges[1], i, first, last)
             known, counts = None if y is None else y[i % m], None if weight is None else weight[i % m]
-            data = (here, below, before, known, counts, periodic, numbers, steps[s], limits, rows[s, 0])
+            data = (
+                here,
+                below,
+                None,
+                before,
+                known,
+                counts,
+                periodic,
+                numbers,
+                steps[s],
+                limits,
+                rows[s, 0],
+                None,
+            )
             ahead, after = rows[s + 1, 1 + i % 2, :n], rows[s + 1, 3 + i % 2, :n]
             if s < count - 1 or i < first:
-                _row_2d(*data, ahead, after)
+                _row(*data, ahead, after)
                 rows[s + 1, 1 + i % 2, n] = ahead[0] if periodic else ahead[n - 1]
                 continue
             if stores:
                 ahead, after = new_z[i], new_u[i]
-            _add(sums, _row_2d(*data, ahead, after))
+            _add(sums, _row(*data, ahead, after))
 
 
 @compiled_loop(**INLINED)
@@ -311,22 +299,7 @@ def _row_of(image, edges, i, first, last):  # type: ignore[no-untyped-def]
 
 @compiled_loop(**OPTIONS)
 def sweep_3d(  # type: ignore[no-untyped-def]
-    z,
-    u,
-    y,
-    weight,
-    periodic,
-    first,
-    last,
-    numbers,
-    steps,
-    limits,
-    stores,
-    new_z,
-    new_u,
-    rows,
-    back,
-    sums,
+    z, u, y, weight, periodic, first, last, numbers, steps, limits, stores, new_z, new_u, rows, back, sums
 ):
     """Planes ``first`` to ``last`` of volumes after one step, as `sweep_2d`; ``back`` is a plane of scratch.
 
@@ -354,6 +327,6 @@ def sweep_3d(  # type: ignore[no-untyped-def]
                         after = new_u[volume, k, i]
                 flows = (flow, back[i] if i >= 0 else rows[4, :n])
                 rest = (known, counts, periodic, numbers, steps[0], limits)
-                parts = _row_3d(here, below, behind[i % m], before, *rest, *flows, ahead, after)
+                parts = _row(here, below, behind[i % m], before, *rest, *flows, ahead, after)
                 if inside:
                     _add(sums[volume], parts)

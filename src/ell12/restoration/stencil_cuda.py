@@ -15,8 +15,6 @@ from ell12.restoration.stencil import Moving, Steps, Sums, step_by_step
 
 # A kernel is started with at most this many blocks: enough to fill a GPU, few enough that their sums are short.
 MOST_BLOCKS_OF_A_SWEEP = 8192
-# What the kernel is given for the norm of a whole image, which is not subtracted here: nothing to lengthen.
-NO_NORM = (0.0, 1.0, 0.0)
 
 
 class CudaSweep:
@@ -35,7 +33,8 @@ class CudaSweep:
         spacing = penalty.relative_spacing or (1.0,) * len(space)
         scales = (1.0,) * (3 - len(space)) + tuple(1 / distance for distance in spacing)
         self.layout = (rows, *lengths, 0, penalty.boundary == "periodic", penalty.mu)
-        self.numbers = (penalty.l2_weight, penalty.bounds is not None, *penalty.limits, *scales, *NO_NORM)
+        no_norm = (0.0, 1.0, 0.0)  # that of a whole image, which is not subtracted here: nothing to lengthen
+        self.numbers = (penalty.l2_weight, penalty.bounds is not None, *penalty.limits, *scales, *no_norm)
         self.library = namespace(x)
         self.laid_out = cuda.one_piece
 

@@ -5,8 +5,8 @@ up to a constant: by generalised cross-validation (Golub, Heath & Wahba, doi:10.
 Stein's unbiased estimate where sigma is given. The degrees of freedom come from a second run on data with a small
 random change (Ramani, Blu & Unser, doi:10.1109/TIP.2008.2001404).
 
-Cross-validation supposes the same noise everywhere. So it is done in blocks of pixels, each with its own residual
-and degrees of freedom, and their means are added up: noise may follow brightness, as that of photons does.
+Cross-validation supposes the same noise everywhere. That of photons follows brightness: so it is also done in
+groups of pixels of similar brightness, each with its own residual and degrees of freedom, and added up.
 Saturated pixels, which have no noise, do not count.
 """
 
@@ -15,33 +15,30 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.ndimage import uniform_filter
 
 from ell12.backend import as_numpy, inner, is_complex, like, namespace
 from ell12.operators import adjoint_product, output_shape, product, sent_like
 from ell12.operators.image_operators import Convolution, Identity, MirroredConvolution, Sampling, Stacked
 from ell12.path import best_on_log_grid
 from ell12.protocols import Array
-from ell12.restoration.pixels import start_of
+from ell12.restoration.pixels import filled
+from ell12.restoration.sigma import FEWEST
+from ell12.restoration.smoothed_gradient import NEGLIGIBLE
 
-# A block has about this many pixels, 24 x 24 in two axes, of which at least so many count.
-BLOCK, FEWEST = 576, 64
-# A block has left at least this fraction of the degrees of freedom that the whole has left: where texture uses
-# them up, chance decides about the rest. 0.3 and 0.5 chose worse on half of 183 pictures.
-LEAST_LEFT = 0.4
+# Strengths are tried on a sample of about this many pixels, in tiles; smaller images are restored with several
+# random changes. Half as many were 0.3 dB worse on average, up to 5 dB (benchmarks/results/pictures_race).
+SAMPLE = 2**15
+# A tile, 48 x 48 in two axes, and a group of pixels of similar brightness have about this many pixels.
+TILE = 48**2
 # The data are changed by this fraction of the noise: more than a run's accuracy, less than what changes the edges.
-# Of small samples at most this number of changes are averaged.
-CHANGE, MOST_CHANGES = 0.1, 8
-# A sample of tiles holds this part of the pixels, but at least and at most so many.
-SAMPLED, LEAST_SAMPLE, MOST_SAMPLE = 3 / 16, 2**14, 2**20
-# Values that are the least or the largest of an image in more than this part of its pixels are saturated.
-SATURATED = 0.005
-# Where no noise is found, blurred and incomplete images get this strength, as a fraction of the range;
-# coefficients that the user calls noise-free keep their values, but for FAITHFUL of it.
-NOISE_FREE, FAITHFUL = 1e-4, 1e-6
+CHANGE = 0.1
+# Coefficients that the user calls noise-free keep their values, but for this fraction of the range. Where no noise
+# is found, blurred and incomplete images get the strength NEGLIGIBLE: with a weaker one runs take much longer.
+FAITHFUL = 1e-6
 # This part of the data is held out: what is left is restored nearly as well as the whole.
 HELD_OUT = 0.1
 
@@ -68,7 +65,7 @@ def choose(problem: Any) -> Choice:
     if sigma is None:
         raise ValueError("alpha cannot be chosen without a noise level: give alpha, sigma, or alpha='held-out'")
     if sigma == 0:
-        faithful = 0.0 if isinstance(problem.A, Identity) else NOISE_FREE if problem.estimate else FAITHFUL
+        faithful = 0.0 if isinstance(problem.A, Identity) else NEGLIGIBLE if problem.estimate else FAITHFUL
         return Choice(replace(shape, alpha=faithful * problem.spread), sigma, "sigma 0")
     score = _score_of(problem, sigma)
     if score is None or score.count < FEWEST:
@@ -79,12 +76,12 @@ def choose(problem: Any) -> Choice:
 def _score_of(problem: Any, sigma: float) -> _Score | None:
     """What estimates the error of restored data; None where nothing can."""
     if _has_pixels(problem.A):
-        return _Score(problem, sigma, *_tiles_of(problem), partial(_of_tiles, problem))
+        return _Score(problem, sigma, *_tiles_of(problem))
     one = problem.A.A if isinstance(problem.A, Stacked) else problem.A
     shape = tuple(problem.y.shape)[-problem.ndim :]
-    if type(one) not in (Convolution, MirroredConvolution) or math.prod(shape) < LEAST_SAMPLE // 4:
+    if type(one) not in (Convolution, MirroredConvolution) or math.prod(shape) < TILE:
         return None
-    return _Score(problem, sigma, *_middle_of(problem, one, shape), partial(_of_blurred, problem, one))
+    return _Score(problem, sigma, *_middle_of(problem, one, shape))
 
 
 def _has_pixels(A: Any) -> bool:
@@ -98,20 +95,25 @@ class _Score:
     The data and those with small changes are one problem: solved in the same steps, so that their errors cancel.
     """
 
-    def __init__(
-        self, problem: Any, sigma: float, data: Array, mask: Array | None, live: np.ndarray, joined: Any
-    ) -> None:
+    def __init__(self, problem: Any, sigma: float, data: Array, mask: Array | None, live: np.ndarray) -> None:
         self.problem, self.sigma, self.data = problem, sigma, as_numpy(data)
         self.known, self.change = problem.options.sigma is not None, CHANGE * sigma
         self.live = np.broadcast_to(live, tuple(data.shape))
-        random, count = np.random.default_rng(0), min(MOST_CHANGES, max(1, LEAST_SAMPLE // math.prod(data.shape)))
+        self.groups = _groups(self.data, self.live, problem.ndim)
+        random, count = np.random.default_rng(0), max(1, SAMPLE // math.prod(data.shape))
         self.signs = [self._random_signs(random, is_complex(data)) for _ in range(count)]
-        self.count = float(np.sum(np.abs(self.signs[0]) ** 2))
+        self.counts = self._sums(np.abs(self.signs[0]) ** 2)
         changed = [data + self.change * like(signs, data) for signs in self.signs]
         concat, self.axis = namespace(data).concat, -problem.ndim - 1
         masks = None if mask is None else concat([mask] * (1 + count), axis=self.axis)
-        self.all = joined(concat([data, *changed], axis=self.axis), masks)
-        self.tried: list[dict[float, tuple[float, float]]] = [{} for _ in problem.shapes]
+        self.all = _joined(problem, concat([data, *changed], axis=self.axis), masks)
+        self.near = self.all.start  # the last estimate, from which the next run begins
+        self.tried: list[dict[float, tuple[float, float, float]]] = [{} for _ in problem.shapes]
+
+    @property
+    def count(self) -> float:
+        """How many numbers count."""
+        return float(self.counts.sum())
 
     def _random_signs(self, random: np.random.Generator, with_imaginary: bool) -> np.ndarray:
         """1 or -1 where a pixel counts, else 0; for complex data a sign for each part."""
@@ -121,143 +123,136 @@ class _Score:
     def choice(self) -> Choice:
         """The best strength and shape; those of the rule where blurred data have a better score as they are.
 
-        The search for a second shape begins at the strength that is the best for the first.
+        Groups decide where they ask for twice the strength that all pixels together do: their noise differs. The
+        search for a second shape begins at the strength that is the best for the first.
         """
         problem, pixels = self.problem, _has_pixels(self.problem.A)
         # Where nothing is hidden, weaker strengths are possible.
-        least = problem.spread * (FAITHFUL if not pixels or self.count == self.live.size else NOISE_FREE)
-        start = first = problem.rule(self.sigma, problem.spread)
-        strengths = []
-        for number in range(len(self.tried)):
-            strengths.append(
-                best_on_log_grid(
-                    partial(self.at, number=number),
-                    min(max(start, least), problem.spread),
-                    ratio=2.0,
-                    least=least,
-                    most=problem.spread,
-                    patience=1 if number else 3,
-                )
-            )
-            start = strengths[0]
-        scores = [min(tried.values()) for tried in self.tried]
+        least = problem.spread * (FAITHFUL if not pixels or self.live.all() else NEGLIGIBLE)
+        first = min(max(problem.rule(self.sigma, problem.spread), least), problem.spread)
+
+        def best(kind: int, number: int, start: float) -> float:
+            limits = {"ratio": 2.0, "least": least, "most": problem.spread}
+            return best_on_log_grid(lambda alpha: self.at(alpha, number)[kind], start, **limits)
+
+        together, grouped = best(0, 0, first), 0.0 if self.known else best(1, 0, first)
+        kind = int(grouped >= 2 * together)
+        strengths = [max(together, grouped) if kind else together]
+        strengths += [best(kind, number, first) for number in range(1, len(self.tried))]
+        scores = [min((score[kind], score[2]) for score in tried.values()) for tried in self.tried]
         number = scores.index(min(scores))
-        untouched = not pixels and self.of(product(self.all.A, self.all.y)) < scores[number]
-        alpha = first if untouched else strengths[number]
-        sigma = self.sigma if self.known else scores[number][1]
-        return Choice(replace(problem.shapes[number], alpha=alpha), sigma, "SURE" if self.known else "GCV")
+        score, noise = scores[number]
+        untouched = not pixels and self.of(product(self.all.A, self.all.y))[kind] < score
+        penalty = replace(problem.shapes[number], alpha=first if untouched else strengths[number])
+        return Choice(penalty, self.sigma if self.known else noise, "SURE" if self.known else "GCV")
 
-    def at(self, alpha: float, number: int) -> float:
-        """The score of a shape at a strength."""
-        penalty = replace(self.all.shapes[number], alpha=alpha)
-        tol, pixels = self.all.options.tol, _has_pixels(self.all.A)
-        if pixels:  # weak strengths leave few degrees of freedom, which errors of the run must not exceed
-            tol *= min(alpha / (4 * self.all.penalty(penalty).smoothing), 1.0) ** 2
-        x = self.all.minimised(penalty, tol=tol).x
-        self.tried[number][alpha] = self.of(x if pixels else product(self.all.A, x))
-        return self.tried[number][alpha][0]
+    def at(self, alpha: float, number: int) -> tuple[float, float, float]:
+        """What `of` says of a shape at a strength."""
+        tried = self.tried[number]
+        if alpha not in tried:
+            penalty = self.all.penalty(replace(self.all.shapes[number], alpha=alpha))
+            tol, pixels = self.all.options.tol, _has_pixels(self.all.A)
+            if pixels:  # weak strengths leave few degrees of freedom, which errors of the run must not exceed
+                tol *= min(alpha / (4 * penalty.smoothing), 1.0) ** 2
+            x = self.near = replace(self.all, start=self.near).minimised(penalty, tol=tol).x
+            tried[alpha] = self.of(x if pixels else product(self.all.A, x))
+        return tried[alpha]
 
-    def of(self, predicted: Array) -> tuple[float, float]:
-        """The score of what is predicted from the data, and from those with small changes; the noise shown."""
+    def of(self, predicted: Array) -> tuple[float, float, float]:
+        """The score of what is predicted from the data, that by groups, and the noise shown."""
         first, *others = np.split(as_numpy(predicted), 1 + len(self.signs), axis=self.axis)
-        away = np.where(self.live, np.abs(first - self.data) ** 2, 0.0)
         moved = zip(self.signs, others, strict=True)
         free = sum((np.conj(signs) * (x - first)).real for signs, x in moved) / (self.change * len(others))
-        counts, squares, freedom = (self._in_blocks(a) for a in (np.abs(self.signs[0]) ** 2, away, free))
-        square, left = float(squares.sum()), 1 - float(freedom.sum()) / self.count
-        noise = math.sqrt(square / (self.count * left)) if left > 0 else self.sigma
+        squares, left = self._sums(np.abs(first - self.data) ** 2), self.counts - self._sums(free)
+        square, whole = float(squares.sum()), float(left.sum())
+        noise = math.sqrt(square / whole) if whole > 0 else self.sigma
         if self.known:
-            return (square + 2 * self.sigma**2 * (1 - left) * self.count) / self.count, noise
-        if left <= 0:
-            return math.inf, noise
-        enough = counts >= min(FEWEST, counts.max())
-        own = np.maximum(1 - freedom[enough] / counts[enough], LEAST_LEFT * left)
-        return float(np.sum(squares[enough] / own**2) / counts[enough].sum()), noise
+            return square - 2 * self.sigma**2 * whole, math.inf, noise
+        together = square * (self.count / whole) ** 2 if whole > 0 else math.inf
+        grouped = float(np.sum(squares * (self.counts / left) ** 2)) if left.min() > 0 else math.inf
+        return together, grouped, noise
 
-    def _in_blocks(self, values: np.ndarray) -> np.ndarray:
-        """The sums over blocks."""
-        ndim = self.problem.ndim
-        side = round(BLOCK ** (1 / ndim))
-        for axis in range(values.ndim - ndim, values.ndim):
-            n = values.shape[axis]
-            count = max(1, n // side)
-            values = np.add.reduceat(values, np.arange(count) * n // count, axis=axis)
-        return values
+    def _sums(self, values: np.ndarray) -> np.ndarray:
+        """The sums over groups."""
+        return np.bincount(self.groups, values[self.live])
+
+
+def _groups(data: np.ndarray, live: np.ndarray, ndim: int) -> np.ndarray:
+    """The group of each pixel that counts: by the mean of its neighbourhood, each of the same size."""
+    nearby = (1,) * (data.ndim - ndim) + (5,) * ndim
+    level = uniform_filter(np.abs(data) if is_complex(data) else data, nearby, mode="nearest")[live]
+    count = max(1, level.size // TILE)
+    return np.searchsorted(np.quantile(level, np.arange(1, count) / count), level)
 
 
 def _middle_of(problem: Any, one: Any, shape: tuple[int, ...]) -> tuple[Array, None, np.ndarray]:
     """The middle of a blurred image, as one tile, and its pixels that do not depend on what is cut off."""
-    share = min(1.0, max(SAMPLED, LEAST_SAMPLE / math.prod(shape))) ** (1 / problem.ndim)
+    share = min(1.0, SAMPLE / math.prod(shape)) ** (1 / problem.ndim)
     sides = [min(n, max(math.ceil(share * n), 4 * k)) for n, k in zip(shape, one.kernel.shape, strict=True)]
-    place = tuple(slice((n - m) // 2, (n - m) // 2 + m) for n, m in zip(shape, sides, strict=True))
-    middle: Any = (..., *place)
+    middle: Any = (..., *(slice((n - m) // 2, (n - m) // 2 + m) for n, m in zip(shape, sides, strict=True)))
     live = live_pixels(problem.pixels, None, problem.opponents)[middle]
     for axis, (n, m, k) in enumerate(zip(shape, sides, one.kernel.shape, strict=True)):
         inside = (np.arange(m) >= k) & (np.arange(m) < m - k) if m < n else np.ones(m, bool)
         live = live & inside.reshape([-1 if a == axis else 1 for a in range(len(shape))])
-    y = namespace(problem.y).expand_dims(problem.y[(..., *place)], axis=-problem.ndim - 1)
+    y = namespace(problem.y).expand_dims(problem.y[middle], axis=-problem.ndim - 1)
     return y, None, np.expand_dims(live, -problem.ndim - 1)
-
-
-def _of_blurred(problem: Any, one: Any, data: Array, mask: None) -> Any:  # noqa: ARG001
-    """The problem of blurred tiles; parts of an image are continued by their mirror images."""
-    shape = tuple(data.shape)[-problem.ndim :]
-    A = one if shape == tuple(one.input_shape) else MirroredConvolution(one.kernel, shape)
-    for count in reversed(data.shape[: -problem.ndim]):
-        A = Stacked(A, int(count))
-    return problem.search(y=data, A=A, start=data)
 
 
 def _tiles_of(problem: Any) -> tuple[Array, Array | None, np.ndarray]:
     """A sample of tiles, which lie along an axis before those of space; their known and their live pixels."""
     ndim, A = problem.ndim, problem.A
     image = problem.y if isinstance(A, Identity) else adjoint_product(A, problem.y)
-    places = sample_places(tuple(image.shape)[-ndim:])
+    windows = sample_windows(tuple(image.shape)[-ndim:])
 
     def tiles(x: Array) -> Array:
-        return namespace(x).stack([x[(..., *place)] for place in places], axis=-ndim - 1)
+        return namespace(x).stack([x[(..., *window)] for window in windows], axis=-ndim - 1)
 
     known = None if isinstance(A, Identity) else sent_like(A.mask, image)
     live = live_pixels(problem.pixels, known, problem.opponents)
     return tiles(image), None if known is None else tiles(known), tiles(live)
 
 
-def _of_tiles(problem: Any, data: Array, mask: Array | None) -> Any:
-    """The problem of tiles."""
-    whole = data.shape[-problem.ndim :] == problem.start.shape[-problem.ndim :]
-    boundary = None if whole else "neumann"
-    if mask is None:
-        return problem.search(boundary, y=data, A=Identity(tuple(data.shape)), start=data)
-    A = Sampling(mask)
-    return problem.search(boundary, y=product(A, data), A=A, start=start_of(data, mask, problem.ndim))
+def _joined(problem: Any, data: Array, mask: Array | None) -> Any:
+    """The problem of tiles; parts of a blurred image are continued by their mirror images."""
+    shape, A = tuple(data.shape)[-problem.ndim :], problem.A
+    if _has_pixels(A):
+        A = Identity(tuple(data.shape)) if mask is None else Sampling(mask)
+        boundary = None if shape == tuple(problem.start.shape)[-problem.ndim :] else "neumann"
+        start = data if mask is None else filled(data, mask, problem.ndim)
+        return problem.search(boundary, y=data if mask is None else product(A, data), A=A, start=start)
+    one = A.A if isinstance(A, Stacked) else A
+    A = one if shape == tuple(one.input_shape) else MirroredConvolution(one.kernel, shape)
+    for count in reversed(data.shape[: -problem.ndim]):
+        A = Stacked(A, int(count))
+    return problem.search(y=data, A=A, start=data)
 
 
 def live_pixels(image: Array, known: Array | None, joined: bool = False) -> np.ndarray:
-    """Which pixels are known and not saturated, in all channels where these are ``joined``; all if too few are."""
+    """Which pixels are known and not saturated, in all channels where these are ``joined``; all if too few are.
+
+    The least and the largest value count as saturated: where they are not, hardly any pixel has them.
+    """
     values = as_numpy(image)
     known = np.ones(values.shape, bool) if known is None else as_numpy(known)
-    live = known.copy()
-    if not is_complex(values):
-        for extreme in (values[known].min(), values[known].max()):
-            there = known & (values == extreme)
-            live &= ~there if there.sum() > SATURATED * known.sum() else True
+    if is_complex(values) or not known.any():
+        return known
+    live = known & (values > values[known].min()) & (values < values[known].max())
     live = np.broadcast_to(live.all(axis=0), live.shape).copy() if joined else live
     return live if live.sum() >= FEWEST else known
 
 
-def sample_places(shape: tuple[int, ...]) -> list[tuple[slice, ...]]:
+def sample_windows(shape: tuple[int, ...]) -> list[tuple[slice, ...]]:
     """Where the tiles of the sample lie: evenly along each long axis.
 
     Examples
     --------
-    >>> from ell12.restoration.strength_choice import sample_places
-    >>> sample_places((128, 60))
+    >>> from ell12.restoration.strength_choice import sample_windows
+    >>> sample_windows((128, 60))
     [(slice(0, 128, None), slice(0, 60, None))]
-    >>> [window.start for window, _ in sample_places((1000, 60))]
-    [27, 193, 360, 527, 693, 860]
+    >>> [window.start for window, _ in sample_windows((2000, 60))]
+    [66, 248, 430, 611, 793, 975, 1157, 1339, 1520, 1702, 1884]
     """
-    side, size = 2 * round(BLOCK ** (1 / len(shape))), math.prod(shape)
-    share = min(max(SAMPLED * size, LEAST_SAMPLE), MOST_SAMPLE) / size
+    side, share = round(TILE ** (1 / len(shape))), SAMPLE / math.prod(shape)
     long = sum(n > 2 * side for n in shape)
     if share > 0.5 or not long:
         return [tuple(slice(0, n) for n in shape)]
@@ -266,9 +261,8 @@ def sample_places(shape: tuple[int, ...]) -> list[tuple[slice, ...]]:
         part = share ** (1 / long) if n > 2 * side else 1.0
         count = max(1, int(n * part / side)) if n > 2 * side else 1
         length = int(n * part / count)
-        windows.append(
-            [slice(a, a + length) for a in (int((k + 0.5) * n / count - length / 2) for k in range(count))]
-        )
+        starts = [int((k + 0.5) * n / count - length / 2) for k in range(count)]
+        windows.append([slice(start, start + length) for start in starts])
     return list(itertools.product(*windows))
 
 
@@ -279,7 +273,7 @@ def _by_held_out_data(problem: Any) -> float:
     (J-invariance; Batson & Royer, Noise2Self, 2019).
     """
     loss, start = problem.options.loss, problem.first_strength
-    part = _of_tiles(problem, *_tiles_of(problem)[:2]) if _has_pixels(problem.A) else problem.search()
+    part = _joined(problem, *_tiles_of(problem)[:2]) if _has_pixels(problem.A) else problem.search()
     kept = np.random.default_rng(0).random(output_shape(part.A)) >= HELD_OUT
     if kept.all() or not kept.any():
         raise ValueError("too few data to hold some out: give alpha, or sigma")

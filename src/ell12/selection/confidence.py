@@ -21,7 +21,7 @@ from ell12.selection.nodewise import LEAST_LENGTH, exact, nodewise, ridge
 # intervals are then at most 15 % longer than with a known model of few features; the fits of likelihoods without a
 # penalty, the second number, are biased away from zero sooner (benchmarks/results/interval_coverage.md).
 EXACT_SHARES = 0.25, 0.1
-# A feature of a likelihood is sure, and keeps its coefficient without a penalty, if its first estimate is so many
+# A feature of a likelihood is sure, and keeps its coefficient without a penalty, if its first estimate is this many
 # standard errors from zero: of 2, 2.5 and 3 the one whose intervals held most coefficients of classes
 # (benchmarks/results/interval_coverage.md).
 SURE = 2.5
@@ -115,7 +115,7 @@ def confidence_intervals(
 ) -> Intervals:
     """Confidence intervals and p values of the coefficients of a sparse model, selected or not.
 
-    What the penalty took from a coefficient is given back, in a direction z_j in which its column is told from all
+    What the penalty took from a coefficient is given back, in a direction z_j in which its column differs from all
     others (see `inverse`)::
 
         estimate_j = c_j + g z_j's / (z_j'H x_j)
@@ -158,7 +158,7 @@ def confidence_intervals(
         not of survival times and ``loss="multinomial"``.
     sample_weight : array of shape (n_samples,), optional
         Weights, at least 0: a sample of weight 2 has half the variance. Only their ratios count. A number of
-        equal samples is not to be given as a weight but as so many rows.
+        equal samples is not to be given as a weight but as equal rows.
     offset : array of shape (n_samples,), optional
         As in `L12Regressor.fit`.
     n_jobs : int, optional
@@ -318,8 +318,8 @@ def _debiased(
 ) -> tuple[Array, Array, Array]:
     """The estimates of some features, their standard errors, and bounds on their bias; NaN where none exist."""
     product, square = (np.einsum("i,ij,ij->j", columns.curvature, z, part) for part in (columns.take(which), z))
-    told = square > (LEAST_LENGTH**2) * columns.total  # constant columns are zero
-    product = np.where(told, product, np.nan)
+    distinct = square > (LEAST_LENGTH**2) * columns.total  # constant columns are zero
+    product = np.where(distinct, product, np.nan)
     steep, n = columns.total / fit.n_samples, fit.n_samples  # 1 for the squared loss
     noise, gain = 1.0, 1.0
     if fit.has_noise:

@@ -1,4 +1,4 @@
-"""Directions in which one column is told from all others: the rows of an inverse of the correlations.
+"""Directions in which one column differs from all others: the rows of an inverse of the correlations.
 
 The direction of a column a_j is a vector z_j that is nearly orthogonal to the other columns. An exact inverse has
 those that are orthogonal, and exists for fewer columns than samples. The nodewise Lasso (Zhang & Zhang 2014, van

@@ -151,6 +151,7 @@ class GramDescent:
                 break
         return slope
 
+    @np.errstate(over="ignore")  # a step that is too long for its rise to be a number is shortened
     def _newton_step(self, penalty: Any, slope: Any, support: Any, kinks: Any) -> bool:
         """One step on the support along which the objective does not rise; return whether there is one."""
         x, own = self.x, penalty.curvature(self.x)

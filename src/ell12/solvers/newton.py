@@ -88,7 +88,7 @@ class SmoothProblem:
         return rounding(max(abs(place.objective), self._summed), place.x)
 
     def fits(self, columns: int) -> bool:
-        """Whether a dense Hessian in this number of columns is small beside the data."""
+        """Whether a dense Hessian in this number of columns is small compared with the data."""
         return columns <= self.loss.most_columns
 
     def hessian(self, place: Place, columns: Any) -> Any:
@@ -152,7 +152,7 @@ class SupportNewton:
 
     Notes
     -----
-    For real vectors x. The Hessian of the support is a dense matrix, unless that would be large beside sparse
+    For real vectors x. The Hessian of the support is a dense matrix, unless that would be larger than sparse
     data: then its systems are solved by conjugate gradients.
 
     Examples

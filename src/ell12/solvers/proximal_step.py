@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ell12.backend import all_true, inner, is_array, is_number, max_abs
+from ell12.backend import inner, is_number, max_abs
 from ell12.backend.number_types import difference
 from ell12.checks import check_positive
 from ell12.protocols import Array, Iterate, Loss, Penalty, Point
@@ -46,7 +45,7 @@ def known_lipschitz(loss: Loss) -> float:
 def rise(loss: Loss, penalty: Penalty, new: Point, base: Point, gradient: Array) -> float:
     """The rise of the objective between two points, by the gradient at ``base``.
 
-    The difference of the two values holds the rounding of both predictions: where these are large beside the
+    The difference of the two values holds the rounding of both predictions: where these are larger than the
     residual, it hides a rise, or a fall, that this one shows.
     """
     linear = float(inner(gradient, new.x - base.x))
@@ -61,10 +60,6 @@ class Step:
     objective: Any
     square: Any  # of the step's length
     optimality: Any  # the largest entry of the step, over its size
-
-    def where(self, kept: Any, other: Any) -> Any:
-        """Keep it or take the other."""
-        return self if kept else other
 
     def iterate(self) -> Iterate:
         """What a solver yields."""
@@ -127,14 +122,8 @@ class ProximalStep:
         self.held += 1
         return new
 
-    def of(self, loss: Loss, penalty: Penalty) -> ProximalStep:
-        """The same step, of the same size, for another problem."""
-        other = copy.copy(self)
-        other.loss, other.penalty, other.prox = loss, penalty, lambda x, step, _: penalty.prox(x, step)
-        return other
-
     def measured(self, point: Point, near: Point, ahead: Callable[[Point], None]) -> Step:
-        """The step with its objective; ``ahead`` is told of the new point before its value is asked for."""
+        """The step with its objective; ``ahead`` gets the new point before its value is needed."""
         new = self(point, near.x)
         ahead(new)
         largest, square = difference(new.x, point.x)
@@ -239,17 +228,17 @@ def _ignore(*_: Any) -> None:
 
 
 class Nonmonotone:
-    """The state of nmAPG (Li & Lin, NIPS 2015), of one problem or of many whose objectives are an array.
+    """The state of nmAPG (Li & Lin, NIPS 2015), an accelerated proximal gradient method.
 
     An extrapolated step is taken if it lies enough below a running average of the objective. Else a plain proximal
-    step is made too, and the better of the two is kept: of many problems, by each for itself.
+    step is made too, and the better of the two is kept.
 
     Parameters
     ----------
     start : point
         Where to begin; it adds and scales.
-    objective : float or array
-        The objective there, or that of each problem.
+    objective : float
+        The objective there.
     eta : float, default 0.8
         Memory of the running average, between 0 (monotone) and 1.
     delta : float, default 1e-4
@@ -277,10 +266,10 @@ class Nonmonotone:
         Parameters
         ----------
         take_step : function
-            Of the point to step from, the present x, and a function to be told of the new point before its
+            Of the point to step from, the present x, and a function that gets the new point before its
             objective is found. It returns a `ell12.solvers.proximal_step.Step` or what behaves like one.
         announce : function, default _ignore
-            Told where the next step is likely to begin, as a function and its arguments.
+            Gets where the next step is likely to begin, as a function and its arguments.
         turns_back : function, optional
             Of the new point, the extrapolated one and x: whether the momentum leads uphill and begins anew
             (O'Donoghue & Candès, doi:10.1007/s10208-013-9150-3). That nmAPG converges does not depend on momentum.
@@ -290,9 +279,9 @@ class Nonmonotone:
         step = take_step(y, x, lambda new: announce(extrapolated, new, x, new, *times))
         self.z = z = step.point
         accepted = step.objective <= self.average - self.delta * step.square
-        if not (all_true(accepted) if is_array(accepted) else accepted):
+        if not accepted:
             plain = take_step(x, x, lambda new: announce(extrapolated, new, x, z, *times))
-            step = step.where(accepted | (step.objective <= plain.objective), plain)
+            step = step if step.objective <= plain.objective else plain
         uphill = turns_back is not None and turns_back(step.point, y, x)
         self.x, self.previous, (self.t_previous, self.t) = step.point, x, times
         if uphill:  # as at the start: the next step begins at x

@@ -14,10 +14,10 @@ from ell12.protocols import ColumnLoss, Iterate, Needs, PiecewisePenalty, Point,
 from ell12.solvers.gram_descent import GramDescent
 from ell12.solvers.working_set import WorkingSet
 
-# A start has up to so many random columns, and is minimised to this violation in units of alpha; a run of the
-# solver goes to that one, or so many iterations. Chosen on other seeds than benchmarks/certificates.py reports.
+# A start has up to this many random columns, and is minimised to this violation in units of alpha; a run of the
+# solver goes to that one, or this many iterations. Chosen on other seeds than benchmarks/certificates.py reports.
 MOST_COLUMNS, CLOSE, FINISHED, MOST_ITERATIONS = 11, 1e-3, 1e-5, 5000
-# Up to so many columns a squared loss is minimised over the Gram matrix of all of them.
+# Up to this many columns a squared loss is minimised over the Gram matrix of all of them.
 MOST_GRAM = 5000
 
 

@@ -244,7 +244,7 @@ class _Columns(PiecewiseProblem):
         return new, None if solved else self.columns_for_newton(new or here)
 
     def _is_strongly_curved(self, model: GramDescent, penalty: Any) -> bool:
-        """Whether there are so many minima that nmAPG, of `SupportNewton`, is to choose."""
+        """Whether there are many minima, of which nmAPG inside `SupportNewton` is to choose."""
         ratio = model.curvature_ratio(penalty)
         self.switch = LATE_SWITCH if ratio > LATE else SupportNewton.switch
         self.is_curved = ratio > (CURVED if self.loss.is_quadratic or self.entries > SMALL else 0.0)

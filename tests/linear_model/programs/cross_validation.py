@@ -8,7 +8,7 @@ from library import array
 
 from ell12 import L1, L12ClassifierCV, L12RegressorCV, NonmonotoneAPG, RowsL12
 from ell12.backend import as_numpy
-from ell12.linear_model.alpha_search import AlphaSearch, _fold
+from ell12.linear_model.alpha_search import _fold
 from ell12.linear_model.fit_problem import Data
 from ell12.plots import _curve
 
@@ -28,26 +28,20 @@ for model, y in [
     (L12ClassifierCV(**grid, penalty=L1(), scoring="accuracy"), labels == 3),
     (L12RegressorCV(**grid, penalty=RowsL12(l2_weight=0.0)), Y),
 ][: None if sys.argv[1] in ("torch", "cupy") else 1]:
-    AlphaSearch._takes_columns = lambda *_: False
     expected = sklearn.clone(model).fit(X, y, weight)
-    for together in (False, True):
-        if together and getattr(model.penalty, "joint", False):
-            continue
-        AlphaSearch._takes_columns = lambda *_, answer=together: answer
-        model.fit(array(X), array(y), array(weight))
-        name = "mse_path_" if hasattr(model, "mse_path_") else "scores_"
-        scores = getattr(model, name)
-        for values in (model.coef_, model.intercept_, model.alphas_, scores):
-            assert type(values) is type(array(X)), (type(values), together)
-        assert abs(model.alpha_ / expected.alpha_ - 1) < 1e-9
-        np.testing.assert_allclose(as_numpy(scores), getattr(expected, name), rtol=1e-6)
-        np.testing.assert_allclose(as_numpy(model.coef_), expected.coef_, atol=1e-6)
-        assert isinstance(_curve(model)[0], np.ndarray)
+    model.fit(array(X), array(y), array(weight))
+    name = "mse_path_" if hasattr(model, "mse_path_") else "scores_"
+    scores = getattr(model, name)
+    for values in (model.coef_, model.intercept_, model.alphas_, scores):
+        assert type(values) is type(array(X)), type(values)
+    assert abs(model.alpha_ / expected.alpha_ - 1) < 1e-9
+    np.testing.assert_allclose(as_numpy(scores), getattr(expected, name), rtol=1e-6)
+    np.testing.assert_allclose(as_numpy(model.coef_), expected.coef_, atol=1e-6)
+    assert isinstance(_curve(model)[0], np.ndarray)
 
-# The path of a fold on arrays as they are: what is done on a GPU where the folds cannot be columns.
+# The path of a fold on arrays as they are, with a first-order solver.
 train, test = np.arange(60) >= 20, np.arange(60) < 20
 grid["cv"] = [(train, test)]
-AlphaSearch._takes_columns = lambda *_: False
 model = L12RegressorCV(**grid, penalty=L1())
 model.solver = NonmonotoneAPG()
 model.fit(array(X), array(Y[:, 0]))
