@@ -77,7 +77,7 @@ def certify(
     max_nodes : int, optional
         How many boxes may be bounded.
     random_state : int, default 0
-        Seed of the random starts that look for a better point first.
+        Seed of the random starts that may find a better point first.
 
     Returns
     -------

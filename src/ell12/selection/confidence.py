@@ -21,7 +21,7 @@ from ell12.selection.nodewise import LEAST_LENGTH, exact, nodewise, ridge
 # intervals are then at most 15 % longer than with a known model of few features; the fits of likelihoods without a
 # penalty, the second number, are biased away from zero sooner (benchmarks/results/interval_coverage.md).
 EXACT_SHARES = 0.25, 0.1
-# A feature of a likelihood is sure, and keeps its coefficient without a penalty, if its first estimate is this many
+# A feature of a likelihood is sure, and keeps its coefficient without a penalty, if its first estimate is SURE
 # standard errors from zero: of 2, 2.5 and 3 the one whose intervals held most coefficients of classes
 # (benchmarks/results/interval_coverage.md).
 SURE = 2.5

@@ -131,7 +131,7 @@ class LocalModel:
         return None if x is None else replace(self, x=x)
 
     def separates(self) -> bool:
-        """Whether two classes are told apart without error."""
+        """Whether two classes are separated without error."""
         loss = self.problem.loss
         if not isinstance(loss, LogisticLoss):
             return False
