@@ -161,7 +161,7 @@ def test_each_class_against_the_rest_has_the_intervals_of_two_classes():
     one = confidence_intervals(X, y, model, label="b")
     np.testing.assert_allclose(one.estimate, confidence_intervals(X, y == "b", model).estimate, rtol=1e-5)
     for label in (None, "d"):
-        with pytest.raises(ValueError, match="or label be one of"):
+        with pytest.raises(ValueError, match="label be one of"):
             confidence_intervals(X, y, model, label=label)
     with pytest.raises(ValueError, match="label is for several classes"):
         confidence_intervals(X, X[:, 0], label="b")

@@ -18,7 +18,7 @@ from ell12.minimization import Run, Status, minimize
 from ell12.minimization.rounding_stop import as_unknown
 from ell12.solvers import Restarts
 
-STARTS = 30  # random ones before the proof, a tenth of its time at 64 x 256 (benchmarks/results/certificates.md)
+STARTS = 30  # random ones before the proof; 200 take longer than it does (benchmarks/results/certificates.md)
 TOUCHES = "a convex lower bound touches"
 
 

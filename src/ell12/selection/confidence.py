@@ -11,6 +11,7 @@ import numpy as np
 from scipy.stats import false_discovery_control, norm, t
 
 from ell12.checks import check_counts, check_share, check_word, naming
+from ell12.operators.linear_operator import adjoint_product
 from ell12.plots import plot_intervals
 from ell12.protocols import Array
 from ell12.selection.frames import PRINTED, data_frame
@@ -219,7 +220,7 @@ def confidence_intervals(
     check_word(inverse, "inverse", "auto", "nodewise", "ridge", "exact")
     check_word(variance, "variance", "model", "robust")
     fit = local_model(X, y, model, label, sample_weight, offset, n_jobs)
-    if variance == "robust" and not fit.rows_are_samples:
+    if variance == "robust" and (fit.row_loss is not None or fit.problem.n_classes):
         raise ValueError(
             "variance='robust' is not for survival times, whose samples share the sets at risk, nor for"
             " loss='multinomial'"
@@ -332,7 +333,7 @@ def _debiased(
     bias, scale = np.zeros(which.size), columns.scale[which]
     if inverse == "ridge":
         # Buehlmann's bound, in which the model's coefficients are off by (log p / n)^0.45.
-        others = np.abs(columns.adjoint(columns.curvature[:, None] * z))
+        others = np.abs(adjoint_product(columns.A, columns.curvature[:, None] * z))
         others[which, np.arange(which.size)] = 0
         size = noise / math.sqrt(steep) * (math.log(columns.size) / n) ** 0.45
         bias = others.max(axis=0) / np.abs(product) * size

@@ -30,7 +30,7 @@ from ell12.losses import CoxLoss, HuberLoss, LogisticLoss, SquaredLoss
 from ell12.operators import is_far, select_columns, to_dense
 from ell12.operators.centering import CenteredColumns, column_squares
 from ell12.operators.gram import weighted_gram
-from ell12.operators.linear_operator import adjoint_product, product
+from ell12.operators.linear_operator import product
 from ell12.penalties import L1
 from ell12.protocols import Array
 
@@ -93,15 +93,11 @@ class LocalModel:
         return isinstance(self.problem.loss, SquaredLoss | HuberLoss)
 
     @property
-    def rows_are_samples(self) -> bool:
-        """Whether each sample has a row of its own; survival times share the sets at risk."""
-        return self.row_loss is None
-
-    @property
     def varying(self) -> Array:
         """Which columns are not constant; without an intercept, which are not zero."""
         loss = self.problem.loss
-        return loss.column_curvatures(loss.point(loss.start()))[: self.coef.size] > 0
+        classes = self.problem.n_classes or 1
+        return loss.column_curvatures(loss.point(loss.start()))[: self.coef.size * classes : classes] > 0
 
     def noise(self) -> float:
         """The standard deviation of the noise; of Huber's loss, that of noise with as wide intervals."""
@@ -121,14 +117,17 @@ class LocalModel:
         return LocalColumns.of(X, curvature, slope, self.varying, n_samples, intercept=self.intercept)
 
     def refitted(self, features: Array) -> LocalModel | None:
-        """The fit without a penalty to some features; None where it is not finite or not unique."""
-        intercepts = self.coef.size + np.arange(self.problem.n_intercepts)
-        if features.size >= self.n_samples:
-            return None
-        return self._with(refit(self.problem, self.x, L1(), np.concatenate([features, intercepts])))
+        """The fit without a penalty to some features; None where it is not finite or not unique.
 
-    def _with(self, x: Array | None) -> LocalModel | None:
-        return None if x is None else replace(self, x=x)
+        Of several classes the last one then has no coefficients.
+        """
+        classes, fitted = self.problem.n_classes or 1, max(self.problem.n_classes - 1, 1)
+        entries = (features[:, None] * classes + np.arange(fitted)).ravel()
+        if entries.size >= self.n_samples:
+            return None
+        intercepts = np.arange(self.coef.size * classes, self.x.size)
+        found = refit(self.problem, self.x, L1(), np.concatenate([entries, intercepts]))
+        return None if found is None else replace(self, x=found)
 
     def separates(self) -> bool:
         """Whether two classes are separated without error."""
@@ -213,10 +212,6 @@ class LocalColumns:
         """``A x``, for one x or several."""
         return product(self.A, x)
 
-    def adjoint(self, y: Array) -> Array:
-        """``A' y``, for one y or several."""
-        return adjoint_product(self.A, y)
-
     def correlations(self) -> Array:
         """Those of all columns with each other."""
         return weighted_gram(self.A, self.curvature / self.total)
@@ -254,18 +249,6 @@ class ClassModel(LocalModel):
         found = super().prediction
         return found - found.mean(axis=1, keepdims=True)
 
-    @property
-    def varying(self) -> Array:
-        """Which columns are not constant; without an intercept, which are not zero."""
-        loss, size = self.problem.loss, self.data.X.shape[1]
-        found = loss.column_curvatures(loss.point(loss.start()))[: size * loss.A.k]
-        return found.reshape(size, loss.A.k)[:, 0] > 0
-
-    @property
-    def rows_are_samples(self) -> bool:
-        """Whether each sample has a row of its own."""
-        return False
-
     def columns(self) -> LocalColumns:
         """The columns of the class, and behind them those of the other contrasts."""
         n, classes = self.n_samples, self.problem.loss.A.k
@@ -286,16 +269,6 @@ class ClassModel(LocalModel):
             A -= basis @ (basis.T @ A)
         varying = np.tile(self.varying, classes - 1)
         return LocalColumns.of(A, np.ones(len(A)), slope.ravel(), varying, n, intercept=False)
-
-    def refitted(self, features: Array) -> LocalModel | None:
-        """The fit without a penalty to some features, the last class having none; None where none is unique."""
-        classes, size = self.problem.loss.A.k, self.data.X.shape[1]
-        if features.size * (classes - 1) >= self.n_samples:
-            return None
-        entries = (features[:, None] * classes + np.arange(classes - 1)).ravel()
-        return self._with(
-            refit(self.problem, self.x, L1(), np.append(entries, np.arange(size * classes, self.x.size)))
-        )
 
 
 def local_model(
@@ -339,14 +312,11 @@ def _row_of(model: Any, label: Any, count: int) -> int:
     """The row of coefficients that are asked for."""
     if count == 1 and label is None:
         return 0
-    classes = as_numpy(model.classes_).tolist() if is_classifier(model) and count > 1 else []
-    if count > 1 and not classes:
-        raise ValueError(f"y must hold one target for intervals, got {count}")
+    if count == 1 or not is_classifier(model):
+        raise ValueError(f"y must hold one target for intervals, got {count}; label is for several classes")
+    classes = as_numpy(model.classes_).tolist()
     if label not in classes:
-        known = (
-            f"y must hold 2 classes, or label be one of {classes}" if classes else "label is for several classes"
-        )
-        raise ValueError(f"{known}; got label={label!r}")
+        raise ValueError(f"y must hold 2 classes, or label be one of {classes}; got label={label!r}")
     return classes.index(label)
 
 

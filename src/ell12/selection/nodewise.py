@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed
 
 from ell12.losses import SquaredLoss
 from ell12.minimization import minimize
@@ -43,9 +43,7 @@ LEAST_LENGTH = np.finfo(np.float64).eps ** 0.25
 
 def exact(columns: LocalColumns) -> Directions:
     """The columns of ``A R^-1``, R being the correlations; these must have an inverse."""
-    inverse = columns.inverse()
-    if inverse is None:
-        raise ValueError("the correlations of X have no inverse")
+    inverse: Any = columns.inverse()
     return lambda which: columns.product(inverse[:, which])
 
 
@@ -74,10 +72,8 @@ def nodewise(columns: LocalColumns, n_jobs: int | None = None) -> Directions:
     solver = (GramSolver if columns.size**2 <= LARGEST else ColumnSolver)(columns)
 
     def find(which: Array) -> Array:
-        parts = Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(_coefficients)(solver, part) for part in np.array_split(which, effective_n_jobs(n_jobs))
-        )
-        return columns.product(np.concatenate(parts, axis=1))
+        rows = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(_direction)(solver, int(j)) for j in which)
+        return columns.product(np.reshape(rows, (which.size, columns.size)).T)
 
     return find
 
@@ -129,11 +125,6 @@ class ColumnSolver:
         column = self.columns.take(np.array([j]))[:, 0]
         rest, weight = column - self.columns.product(x), self.columns.curvature / self.columns.total
         return float(weight @ rest**2), float(weight @ (rest * column))
-
-
-def _coefficients(solver: GramSolver | ColumnSolver, which: Array) -> Array:
-    """The coefficients that make directions of all columns, (n_columns, n)."""
-    return np.reshape([_direction(solver, int(j)) for j in which], (which.size, solver.columns.size)).T
 
 
 def _direction(solver: Any, j: int) -> Array:

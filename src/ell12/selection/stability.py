@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, repeat
@@ -109,7 +110,8 @@ def settle(
         return Settings(q, threshold, bound(q, threshold))
     threshold = THRESHOLD if threshold is None else float(threshold)
     wanted = 1.0 if expected_false is None else float(expected_false)
-    q = _largest(lambda count: bound(count, threshold) <= (1 + ROUNDING) * wanted, n_features)
+    counts = range(1, n_features + 1)
+    q = bisect_left(counts, True, key=lambda q: bool(bound(q, threshold) > (1 + ROUNDING) * wanted))
     if q < 1 and expected_false is not None:
         raise ValueError(
             f"expected_false={expected_false} is too small for {n_features} features and threshold={threshold:g}:"
@@ -140,15 +142,6 @@ def _least_threshold(bound: Any, q: int, wanted: float, n_subsamples: int) -> fl
         f"expected_false={wanted:g} is too small for most_selected={q}: even features that all subsamples select"
         f" may be {bound(q, 1.0):.3g} false ones"
     )
-
-
-def _largest(holds: Any, most: int) -> int:
-    """The largest whole number up to ``most`` for which something holds that holds for all smaller ones; or 0."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle - 1)
-    return low
 
 
 def _unimodal_factor(chance: float, threshold: float, n_pairs: int) -> float:
