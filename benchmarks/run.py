@@ -24,7 +24,7 @@ BENCHMARKS = (
     "scaling",
     "race",
     "race_sparse",
-    "cv_default",
+    "real_data",
     "completion_search",
     "pictures_race",
 )

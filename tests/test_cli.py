@@ -209,22 +209,17 @@ def ratings():
 @pytest.mark.parametrize(
     ("command", "code", "words"),
     [
-        ("denoise in.png", 2, "Missing argument"),
         ("denoise in.png out.gif", 2, "unknown suffix"),
         ("denoise none.png out.png", 1, "there is no image none.png"),
         ("denoise in.png out.png --alpha much", 2, "--alpha.*'much'"),
-        ("denoise in.png out.png --alpha -1", 1, "in.png: alpha"),
         ("denoise large.npy out.png", 1, "large.npy: .*out.png holds values in"),
         ("denoise four.npy out.npy", 1, "four.npy: .*--axes"),
-        ("denoise in.npy out.npy --axes CT", 1, "in.npy: .*--axes"),
         ("denoise in.png out.png --sigma -1", 2, "--sigma"),
         ("denoise damaged.tif out.png", 1, "damaged.tif: "),
         ("inpaint in.png out.png", 2, "--mask"),
-        ("inpaint in.png out.png --mask four.npy", 1, "four.npy: .*--axes"),
         ("inpaint in.png out.png --mask large.npy", 1, "in.png: mask"),
         ("deblur in.png out.png --psf none.npy", 1, "none.npy: No such file"),
         ("complete none.csv pairs.csv out.csv", 1, "none.csv: No such file"),
-        ("complete r.csv none.csv out.csv", 1, "none.csv: No such file"),
         ("complete damaged.csv pairs.csv out.csv", 1, "damaged.csv: values"),
         ("complete r.csv pairs.csv out.npz", 2, "unknown suffix"),
         ("complete r.csv pairs.csv pairs.csv", 2, "add --force"),
@@ -259,21 +254,26 @@ def test_warnings_name_the_file(call, tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
-@pytest.mark.parametrize("name", ["images", "ratings"])
-def test_ctrl_c_ends_the_command_and_leaves_no_half_written_file(tmp_path, name):
-    if name == "images":
-        save(tmp_path / "in.tif", noisy(np.float32, size=(3000, 3000)))
-        arguments = ["denoise", "in.tif", "out.tif", "--loss", "absolute", "--alpha", "0.3"]
-    else:
-        write_ratings(tmp_path / "r.csv", synthetic_ratings(0, 3000, 2000, 200_000))
-        arguments = ["recommend", "r.csv", "out.csv"]
-    before = sorted(os.listdir(tmp_path))
-    process = subprocess.Popen([sys.executable, "-m", "ell12", *arguments], cwd=tmp_path, stderr=subprocess.PIPE)
+def test_ctrl_c_ends_the_command_and_leaves_no_half_written_file(tmp_path):
+    save(tmp_path / "in.tif", noisy(np.float32, size=(3000, 3000)))
+    command = [
+        sys.executable,
+        "-m",
+        "ell12",
+        "denoise",
+        "in.tif",
+        "out.tif",
+        "--loss",
+        "absolute",
+        "--alpha",
+        "0.3",
+    ]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE)
     time.sleep(4)
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=60)
     assert (process.returncode, error) == (130, b"")
-    assert sorted(os.listdir(tmp_path)) == before
+    assert os.listdir(tmp_path) == ["in.tif"]
 
 
 # Ratings

@@ -365,10 +365,10 @@ def with_alpha(penalty: Any, alpha: float) -> Any:
     """The same penalty with another strength; inside a wrapper too."""
     if isinstance(penalty, Wrapper):
         return replace(penalty, penalty=with_alpha(penalty.wrapped, alpha))  # type: ignore[type-var]
-    if not is_dataclass(penalty) or "alpha" not in {field.name for field in fields(penalty) if field.init}:
+    if not is_dataclass(type(penalty)) or "alpha" not in {field.name for field in fields(penalty) if field.init}:
         name = type(penalty).__name__
         raise TypeError(f"penalty: make {name} a dataclass with a field alpha, so that its strength can be set")
-    return replace(penalty, alpha=alpha)  # type: ignore[type-var]
+    return replace(penalty, alpha=alpha)
 
 
 def offers(thing: Any, protocol: type) -> bool:

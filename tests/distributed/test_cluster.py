@@ -215,26 +215,6 @@ def made_of(kind, A, b):
     return HuberLoss(columns(da.from_array(A, chunks=(ROWS, 2))), b, scale=1 / ROWS)
 
 
-def test_workers_that_go_before_they_sent_what_they_found_are_not_waited_for(data):
-    A, b = data
-    short = dask.config.set({"ell12.no-workers-timeout": 0.5})
-    with LocalCluster(n_workers=1, threads_per_worker=1, **QUIET) as cluster, Client(cluster), short:
-        worker, calls = cluster.workers[0], []
-        send = worker.handlers["get_data"]
-
-        async def go_instead(comm, **details):
-            calls.append(details)
-            if len(calls) == 12:
-                await worker.close(nanny=False)
-            return await send(comm, **details)
-
-        worker.handlers["get_data"] = go_instead
-        with pytest.raises(DataUnavailable, match="no worker") as caught:
-            minimize(made_of("rows", A, b), PENALTY, solver=NonmonotoneAPG(), tol=0)
-    assert caught.value.result.status is Status.DATA_LOST
-    assert np.isfinite(caught.value.result.objective)
-
-
 def test_a_worker_that_comes_late_is_waited_for(data):
     A, b = data
     with LocalCluster(n_workers=0, threads_per_worker=1, **QUIET) as cluster, Client(cluster):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from ell12 import L12, HuberLoss, L12Classifier, L12Regressor, LogisticLoss, SquaredLoss, minimize
+from ell12 import L12, HuberLoss, L12Regressor, LogisticLoss, SquaredLoss, minimize
 from ell12.distributed import rows_loss
 from ell12.solvers import SAGA, ProxSVRG
 
@@ -50,22 +50,6 @@ def test_they_reach_the_solution_of_nmapg(data, solver):
     assert result.converged
     expected = minimize(SquaredLoss(A, b, scale=1 / ROWS), L12(0.1), tol=1e-8).x
     np.testing.assert_allclose(result.x, expected, atol=1e-6)
-
-
-def test_estimators(data):
-    A, b, weight = data
-    labels = np.where(b > 1, "high", "low")
-    model = L12Classifier(0.05, solver=ProxSVRG(batch_size=16), tol=1e-6).fit(chunked(A), labels, weight)
-    expected = L12Classifier(0.05, tol=1e-7).fit(A, labels, weight)
-    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-4)
-    np.testing.assert_allclose(model.intercept_, expected.intercept_, atol=1e-4)
-    # Beyond 1000 columns a regression needs passes, over columns less their means.
-    wide = np.random.default_rng(3).standard_normal((60, 1100)) + 3
-    y = 2 * wide[:, 0] + 5
-    model = L12Regressor(0.3, solver=SAGA(batch_size=20), tol=1e-6).fit(chunked(wide, rows=(30,)), y)
-    expected = L12Regressor(0.3, tol=1e-7).fit(wide, y)
-    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-5)
-    assert model.intercept_ == pytest.approx(expected.intercept_, abs=1e-4)
 
 
 def test_where_one_pass_settles_it_there_are_no_batches(data):

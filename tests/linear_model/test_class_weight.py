@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.class_weight import compute_class_weight
 
@@ -45,13 +45,6 @@ def test_class_weights_are_weights_of_samples(form):
     assert model.coef_.dtype == data.dtype
 
 
-def test_balanced_classes_have_equal_weight_in_all():
-    model = L12Classifier(0.02, class_weight="balanced", tol=1e-10).fit(X, THREE)
-    counts = np.bincount(THREE)
-    weighted = L12Classifier(0.02, tol=1e-10).fit(X, THREE, (90 / (3 * counts))[THREE])
-    np.testing.assert_allclose(model.coef_, weighted.coef_, atol=1e-9)
-
-
 def test_folds_share_the_weights_and_scores_do_not_have_them():
     model = L12ClassifierCV(alphas=[0.02, 0.1], class_weight="balanced", cv=StratifiedKFold(3), tol=1e-9)
     model.fit(X, TWO)
@@ -61,24 +54,6 @@ def test_folds_share_the_weights_and_scores_do_not_have_them():
             single = L12Classifier(alpha, tol=1e-9).fit(X[train], TWO[train], weight[train])
             shares = single.predict_proba(X[test])[np.arange(len(test)), (TWO[test] == "rare").astype(int)]
             assert model.scores_[k, fold] == pytest.approx(np.log(shares).mean(), abs=1e-6)
-
-
-def test_in_cross_validation_it_is_what_scikit_learn_does():
-    classes = np.unique(TWO)
-    share = compute_class_weight("balanced", classes=classes, y=TWO)
-    weight = share[(TWO == "rare").astype(int)]
-    alphas = np.array([0.05, 0.01])
-    # Each fold has its own sum of weights, by which its C belongs to alpha.
-    for train, test in StratifiedKFold(3).split(X, TWO):
-        theirs = LogisticRegressionCV(
-            Cs=1 / (alphas * weight[train].sum()), l1_ratios=[1], class_weight="balanced", cv=[(train, test)],
-            solver="saga", tol=1e-9, max_iter=100_000, scoring="accuracy", use_legacy_attributes=True,
-        ).fit(X, TWO)  # fmt: skip
-        model = L12ClassifierCV(
-            penalty=L1(), alphas=alphas, class_weight="balanced", cv=[(train, test)], scoring="accuracy", tol=1e-9
-        )
-        scores = model.fit(X, TWO).scores_
-        np.testing.assert_allclose(scores[:, 0], np.ravel(theirs.scores_["rare"]))
 
 
 def test_chunks_take_weights_by_label():

@@ -37,7 +37,7 @@ def test_wrong_numbers_are_named(name, wrong):
 
 
 def test_max_iter_is_a_whole_number():
-    with pytest.raises(ValueError, match=r"max_iter must be a whole number, got 10\.5"):
+    with pytest.raises(ValueError, match=r"max_iter must be a whole number >= 0, got 10\.5"):
         L12Regressor(max_iter=10.5).fit(*data())
 
 

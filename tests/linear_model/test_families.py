@@ -8,10 +8,11 @@ import pytest
 import scipy.sparse
 from scipy.optimize import minimize as scipy_minimize
 from scipy.special import logsumexp
+from scipy.stats import norm
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from sklearn.metrics import d2_tweedie_score, log_loss, mean_poisson_deviance
-from sklearn.model_selection import KFold, cross_val_score
+from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
 from ell12 import L1, L12, L12Classifier, L12ClassifierCV, L12Regressor, L12RegressorCV
@@ -120,7 +121,8 @@ def test_large_counts_and_small_ones_converge_from_the_rate_of_all():
 
 def test_cross_validation_of_counts_is_judged_by_the_deviance():
     alphas, cv = [0.5, 0.1, 0.02], KFold(4)
-    model = L12RegressorCV(loss="poisson", penalty=L12(l2_weight=0.5), alphas=alphas, cv=cv, tol=1e-8)
+    options = {"loss": "poisson", "alphas": alphas, "cv": cv, "relax": False}
+    model = L12RegressorCV(penalty=L12(l2_weight=0.5), tol=1e-8, **options)
     model.fit(X, COUNTS, sample_weight=WEIGHTS, offset=OFFSET)
     for k, (train, test) in enumerate(cv.split(X)):
         part = L12Regressor(0.1, loss="poisson", penalty=L12(l2_weight=0.5), tol=1e-8)
@@ -129,8 +131,7 @@ def test_cross_validation_of_counts_is_judged_by_the_deviance():
         expected = mean_poisson_deviance(COUNTS[test], found, sample_weight=WEIGHTS[test])
         assert model.mse_path_[1, k] == pytest.approx(expected, rel=1e-4)
     assert model.alpha_ == alphas[int(np.argmin(model.mse_path_.mean(axis=1)))]
-    scored = L12RegressorCV(loss="poisson", alphas=alphas, cv=cv, scoring="neg_mean_poisson_deviance")
-    plain = L12RegressorCV(loss="poisson", alphas=alphas, cv=cv)
+    scored, plain = L12RegressorCV(scoring="neg_mean_poisson_deviance", **options), L12RegressorCV(**options)
     np.testing.assert_allclose(-scored.fit(X, COUNTS).scores_, plain.fit(X, COUNTS).mse_path_, rtol=1e-10)
 
 
@@ -147,23 +148,13 @@ def test_outliers_count_little_with_hubers_loss():
     assert np.abs(L12Regressor(0.01).fit(X, y).coef_ - truth).max() > 5
 
 
-@pytest.mark.parametrize("unit", [1e-8, 1e-3, 1e3, 1e8])
-def test_targets_in_other_units_give_coefficients_in_these_units(unit):
-    y = X[:, 0] + 0.3 * np.random.default_rng(0).standard_t(2, N)
-    plain = L12Regressor(0.05, loss="huber", tol=1e-8).fit(X, y)
-    scaled = L12Regressor(0.05 * unit, loss="huber", tol=1e-8).fit(X, unit * y)
-    np.testing.assert_allclose(scaled.coef_ / unit, plain.coef_, atol=1e-6)
-    assert scaled.scale_ == pytest.approx(unit * plain.scale_, rel=1e-12)
-    assert scaled.intercept_ / unit == pytest.approx(plain.intercept_, abs=1e-6)
-
-
 def test_hubers_loss_is_minimised_at_the_threshold_that_is_documented():
     random = np.random.default_rng(1)
     y = 5 + X[:, 0] - X[:, 3] + random.standard_t(1.5, N)
     model = L12Regressor(0.05, loss=Huber(1.0), penalty=L1(), tol=1e-9).fit(X, y, sample_weight=WEIGHTS)
     repeated = np.sort(np.repeat(y, WEIGHTS.astype(int)))
     middle = (repeated.size - 1) // 2
-    scale = np.sort(np.abs(repeated - repeated[middle]))[middle] / 0.6745
+    scale = np.sort(np.abs(repeated - repeated[middle]))[middle] / norm.ppf(0.75)
     assert model.scale_ == pytest.approx(scale, rel=1e-12)
 
     def smooth(parts):
@@ -179,12 +170,6 @@ def test_hubers_loss_is_minimised_at_the_threshold_that_is_documented():
     )
     ours = np.concatenate([np.maximum(model.coef_, 0), np.maximum(-model.coef_, 0), [model.intercept_]])
     assert smooth(ours) <= found.fun + 1e-10
-
-
-def test_a_wide_threshold_makes_hubers_loss_squared():
-    y = X[:, 0] + 0.3 * np.random.default_rng(0).standard_normal(N)
-    wide = L12Regressor(0.05, loss=Huber(1e6), tol=1e-9).fit(X, y)
-    np.testing.assert_allclose(wide.coef_, L12Regressor(0.05, tol=1e-9).fit(X, y).coef_, atol=1e-7)
 
 
 def test_scales_are_those_of_normal_numbers_and_never_zero():
@@ -341,12 +326,6 @@ def test_data_in_chunks_are_refused_by_name():
         L12Classifier(0.1, loss="multinomial").fit(chunks, dask.from_array(CLASSES, chunks=20))
     fitted = L12Regressor(0.1, loss="poisson").fit(X, COUNTS)
     np.testing.assert_allclose(fitted.predict(chunks).compute(), fitted.predict(X), rtol=1e-12)
-
-
-def test_scikit_learns_tools_take_the_new_losses():
-    found = cross_val_score(L12Regressor(0.1, loss="poisson"), X, COUNTS, cv=3)
-    assert found.shape == (3,)
-    assert np.isfinite(found).all()
 
 
 def test_a_long_path_of_softmax_on_nearly_separated_classes_converges():

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 from ell12 import (
     L12,
@@ -14,13 +13,11 @@ from ell12 import (
     L12ClassifierCV,
     L12Regressor,
     L12RegressorCV,
-    NonmonotoneAPG,
     RowsL12,
     Run,
 )
 from ell12.linear_model import regressor
 from ell12.linear_model import row_fits as partial
-from ell12.minimization import Checkpoint
 
 FORMS = {"dense": np.asarray, "csr": scipy.sparse.csr_array}
 
@@ -204,21 +201,6 @@ def test_a_call_that_fails_leaves_no_trace(wrong):
 
 
 # Checkpoints
-
-
-def test_a_fit_goes_on_from_its_checkpoint(tmp_path):
-    X, y, _ = data()
-    options = {"tol": 1e-8, "solver": NonmonotoneAPG()}
-    whole = L12Regressor(0.05, **options).fit(X, y)
-    run = Run(checkpoint=Checkpoint(tmp_path / "fit.npz", resume=True))
-    with pytest.warns(ConvergenceWarning):
-        L12Regressor(0.05, max_iter=5, run=run, **options).fit(X, y)
-    rest = L12Regressor(0.05, run=run, **options).fit(X, y)
-    assert rest.converged_
-    assert rest.n_iter_ > 5
-    np.testing.assert_allclose(rest.coef_, whole.coef_, atol=1e-6)
-    with pytest.raises(TypeError, match="run must be a Run"):
-        L12Regressor(0.05, run="fit.npz").fit(X, y)
 
 
 def test_each_problem_has_a_checkpoint_of_its_own(tmp_path):

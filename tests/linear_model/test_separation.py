@@ -144,3 +144,14 @@ def test_a_cross_validation_says_it_of_its_last_fit():
     words, statuses = unbounded(L12ClassifierCV(penalty=L12(), alphas=3, eps=0.1, cv=2, tol=1e-3), X, BY_ONE)
     assert words.startswith("L12ClassifierCV has no finite minimiser")
     assert statuses == [Status.UNBOUNDED]
+
+
+def test_with_a_ridge_classes_that_one_feature_separates_have_a_finite_solution():
+    x = np.linspace(-1, 1, 20)[:, None]
+    found = [L12Classifier(0.1, penalty=L12(ridge=0.5), tol=tol).fit(x, x[:, 0] > 0) for tol in (1e-6, 1e-10)]
+    assert all(model.results_[0].converged for model in found)
+    # The slope of the mean loss and of alpha ridge/2 c^2 cancel.
+    margin = np.abs(x[:, 0])
+    slope = [np.mean(-margin / (1 + np.exp(margin * c))) + 0.05 * c for c in (m.coef_[0, 0] for m in found)]
+    assert abs(slope[1]) < 1e-9
+    assert abs(found[0].coef_[0, 0] - found[1].coef_[0, 0]) < 1e-4

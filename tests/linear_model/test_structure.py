@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from scipy.linalg import toeplitz
 from scipy.optimize import lsq_linear, nnls
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression, PoissonRegressor
+from sklearn.linear_model import LassoCV, LogisticRegression, PoissonRegressor
 
 from ell12 import (
     L1,
@@ -167,30 +168,63 @@ def test_cross_validation_judges_the_refitted_coefficients():
     for k, (train, test) in enumerate(folds):
         one = L12Regressor(0.3, relax=True).fit(X[train], Y[train])
         np.testing.assert_allclose(model.mse_path_[0, k], np.mean((one.predict(X[test]) - Y[test]) ** 2))
-    plain = L12RegressorCV(alphas=[0.3, 0.1], cv=folds).fit(X, Y)
+    plain = L12RegressorCV(relax=False, alphas=[0.3, 0.1], cv=folds).fit(X, Y)
     assert np.all(model.mse_path_ != plain.mse_path_)
 
 
-def test_automatic_refits_are_the_better_of_both():
-    folds = [(np.arange(40), np.arange(40, 60)), (np.arange(20, 60), np.arange(20))]
-    dense = X @ RANDOM.standard_normal(12) + 6 * RANDOM.standard_normal(60)
-    chosen = set()
-    for y in (Y, X[:, 0] + 0.5 * RANDOM.standard_normal(60), dense):
-        options = {"alphas": 12, "eps": 0.01, "cv": folds}
-        plain, relaxed, auto = (L12RegressorCV(relax=r, **options).fit(X, y) for r in (False, True, "auto"))
-        best = min((plain, relaxed), key=lambda model: model.mse_path_.mean(axis=1).min())
-        assert auto.relaxed_ == best.relaxed_ == (best is relaxed)
-        assert auto.alpha_ == best.alpha_
-        np.testing.assert_allclose(auto.mse_path_.min(), best.mse_path_.min())
-        np.testing.assert_allclose(auto.coef_, best.coef_)
-        chosen.add(auto.relaxed_)
-    assert chosen == {False, True}
-    survival = L12CoxRegressorCV(relax="auto", alphas=5, eps=0.2).fit(X, RANDOM.exponential(np.exp(-X[:, 2])))
-    assert survival.scores_.shape == (5, 5)
-    with pytest.raises(ValueError, match="relax='auto' compares errors of folds"):
-        L12RegressorCV(relax="auto", selection="bic").fit(X, Y)
+def errors_by_hand(y, alphas, folds):
+    """The mean squared errors of the fit, of the mean of fit and refit, and of the refit, on each fold."""
+    errors = np.empty((3, len(alphas), len(folds)))
+    for i, alpha in enumerate(alphas):
+        for j, (train, test) in enumerate(folds):
+            fit, refit = (
+                L12Regressor(alpha, relax=relax, tol=1e-9).fit(X[train], y[train]).predict(X[test])
+                for relax in (False, True)
+            )
+            for k, share in enumerate((0, 0.5, 1)):
+                errors[k, i, j] = np.mean((y[test] - (1 - share) * fit - share * refit) ** 2)
+    return errors
+
+
+def test_by_default_a_refit_is_taken_where_it_is_better_by_half_a_standard_error():
+    folds, taken = [(np.flatnonzero(np.arange(60) % 4 != k), np.arange(k, 60, 4)) for k in range(4)], set()
+    noise = RANDOM.standard_normal((2, 60))
+    for y in (
+        Y,
+        X[:, 0] + 0.5 * noise[0],
+        X[:, :2] @ [2, 1] + noise[1],
+        X @ np.linspace(-1, 1, 12) + 6 * noise[0],
+    ):
+        model = L12RegressorCV(alphas=8, eps=0.02, cv=folds, tol=1e-9).fit(X, y)
+        errors = errors_by_hand(y, model.alphas_, folds)
+        plain = errors[0].mean(axis=1).argmin()
+        k, best = np.unravel_index(errors.mean(axis=2).argmin(), errors.shape[:2])
+        gain = errors[0, plain] - errors[k, best]
+        if gain.mean() <= 0.5 * gain.std(ddof=1) / 2:
+            k, best = 0, plain
+        assert (model.relaxed_, model.alpha_) == (k / 2, model.alphas_[best])
+        np.testing.assert_allclose(model.mse_path_, errors[k], rtol=1e-6)
+        fit, refit = (L12Regressor(model.alpha_, relax=relax, tol=1e-9).fit(X, y) for relax in (False, True))
+        np.testing.assert_allclose(model.coef_, (1 - k / 2) * fit.coef_ + k / 2 * refit.coef_, atol=1e-6)
+        np.testing.assert_allclose(model.intercept_, (1 - k / 2) * fit.intercept_ + k / 2 * refit.intercept_)
+        taken.add(model.relaxed_)
+    assert len(taken) > 1
+    for selection in ("aic", "bic"):
+        assert L12RegressorCV(selection=selection, alphas=3).fit(X, Y).relaxed_ == 0
     with pytest.raises(ValueError, match="relax"):
         L12Regressor(relax="auto").fit(X, Y)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5])
+def test_by_default_few_false_features_are_selected(rho):
+    random, selected = np.random.default_rng(0), []
+    design = random.standard_normal((120, 300)) @ np.linalg.cholesky(toeplitz(rho ** np.arange(300.0))).T
+    y = design[:, 7:240:40] @ [1, -1, 1, 1, -1, 1] + 0.7 * random.standard_normal(120)
+    for model in (L12RegressorCV(), L12RegressorCV(relax=False), LassoCV()):
+        selected.append(np.flatnonzero(model.fit(design, y).coef_))
+    assert all(set(range(7, 240, 40)) <= set(own) for own in selected)
+    assert selected[0].size < selected[1].size < selected[2].size
+    assert selected[0].size <= 8
 
 
 # Criteria
@@ -330,17 +364,3 @@ def test_a_joint_penalty_takes_squares_and_no_criterion():
         L12Classifier(penalty=RowsL12()).fit(X, LABELS)
     with pytest.raises(ValueError, match="selection='bic'"):
         L12RegressorCV(penalty=RowsL12(), selection="bic", alphas=[1.0]).fit(X, np.c_[Y, Y])
-
-
-@pytest.mark.parametrize("scale", [1e-100, 1e100])
-def test_units_of_the_columns_do_not_matter(scale):
-    for penalty, relax in ((GroupL12(GROUPS), False), (L12(), True), (L12(positive=SIGNS), True)):
-        plain = L12Regressor(0.2, tol=1e-7, penalty=penalty, relax=relax).fit(X, Y)
-        other = L12Regressor(0.2 * scale, tol=1e-7, penalty=penalty, relax=relax).fit(X * scale, Y)
-        np.testing.assert_allclose(other.coef_ * scale, plain.coef_, atol=1e-6)
-    path = [
-        L12RegressorCV(selection="bic", penalty=L12(l2_weight=0.5), alphas=4, relax=True).fit(c * X, Y)
-        for c in (1, scale)
-    ]
-    np.testing.assert_allclose(path[1].df_path_, path[0].df_path_)
-    np.testing.assert_allclose(path[1].alpha_, scale * path[0].alpha_)

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 import scipy.sparse
-from sklearn.linear_model import MultiTaskLasso, MultiTaskLassoCV
-from sklearn.model_selection import KFold
 
-from ell12 import L12, L12Regressor, L12RegressorCV, RowsL12, SquaredLoss, minimize, stationarity
+from ell12 import L12, L12Regressor, RowsL12, SquaredLoss, minimize, stationarity
 from ell12.path import alpha_max, one_sparse_fit
 
 FORMS = {"dense": np.asarray, "csr": scipy.sparse.csr_array}
@@ -19,41 +17,6 @@ def data(n=60, p=12, k=3):
     C = np.zeros((p, k))
     C[[1, 4]] = random.standard_normal((2, k))
     return X, 3 + X @ C + 0.5 * random.standard_normal((n, k)), random.uniform(0.2, 2, n)
-
-
-def copies(X, Y, counts):
-    """Each sample as often as its count: what a weight of that size must be the same as."""
-    return np.repeat(X, counts, axis=0), np.repeat(Y, counts, axis=0)
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("fit_intercept", [False, True])
-def test_without_the_frobenius_norm_it_is_the_multi_task_lasso(fit_intercept, weighted, form):
-    X, Y, _ = data()
-    counts = np.arange(60) % 3 if weighted else np.ones(60, dtype=int)
-    options = {"alpha": 0.1, "fit_intercept": fit_intercept}
-    ours = L12Regressor(penalty=RowsL12(l2_weight=0.0), tol=1e-9, **options)
-    ours.fit(FORMS[form](X), Y, counts if weighted else None)
-    theirs = MultiTaskLasso(tol=1e-12, max_iter=100_000, **options).fit(*copies(X, Y, counts))
-    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-6)
-    np.testing.assert_allclose(ours.intercept_, theirs.intercept_ * np.ones(3), atol=1e-6)
-    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-6)
-    assert 0 < np.count_nonzero(ours.coef_.any(axis=0)) < 12
-    assert np.count_nonzero(ours.coef_) == np.count_nonzero(theirs.coef_)
-    assert ours.results_[0].converged
-    assert isinstance(ours.n_iter_, int)
-
-
-@pytest.mark.parametrize("fit_intercept", [False, True])
-def test_without_the_frobenius_norm_it_is_the_multi_task_lasso_in_cross_validation(fit_intercept):
-    X, Y, _ = data()
-    options = {"fit_intercept": fit_intercept, "cv": KFold(3)}
-    ours = L12RegressorCV(penalty=RowsL12(l2_weight=0.0), alphas=8, tol=1e-8, **options).fit(X, Y)
-    theirs = MultiTaskLassoCV(alphas=8, tol=1e-12, max_iter=100_000, **options).fit(X, Y)
-    np.testing.assert_allclose(ours.alphas_, theirs.alphas_, rtol=1e-8)
-    np.testing.assert_allclose(ours.mse_path_, theirs.mse_path_.reshape(8, 3), rtol=1e-6)
-    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-6)
 
 
 def test_l1_2_shares_the_support_and_shrinks_less_than_the_lasso():
@@ -127,22 +90,3 @@ def test_names_of_features_are_kept_and_checked():
         np.testing.assert_allclose(model.coef_, alone.coef_, atol=1e-13)  # frames are stored by columns
         with pytest.raises(ValueError, match="feature names should match"):
             model.predict(frame[frame.columns[::-1]])
-
-
-def test_data_frames_go_through_pipelines_that_put_frames_out():
-    pandas = pytest.importorskip("pandas")
-    from sklearn.feature_selection import SelectFromModel
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    from ell12 import L12Classifier
-
-    X, Y, _ = data()
-    frame = pandas.DataFrame(X, columns=[f"x{j}" for j in range(12)])
-    selector = SelectFromModel(L12Classifier(0.05))
-    pipeline = make_pipeline(StandardScaler(), selector, L12Classifier(0.01)).set_output(transform="pandas")
-    pipeline.fit(frame, pandas.Series(np.where(Y[:, 0] > 3, "high", "low")))
-    kept = pipeline[:-1].transform(frame)
-    assert isinstance(kept, pandas.DataFrame)
-    assert list(pipeline[-1].feature_names_in_) == list(kept.columns)
-    assert set(pipeline.predict(frame)) <= {"high", "low"}

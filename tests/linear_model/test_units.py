@@ -14,28 +14,6 @@ def data(seed=0):
     return X, np.sign(X[:, 0] + 0.5 * random.standard_normal(60) + 0.3)
 
 
-@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_array])
-@pytest.mark.parametrize("factor", [1e-8, 1e-3, 1e6])
-def test_a_classifier_takes_as_many_steps_in_other_units(factor, form):
-    X, y = data()
-    near = L12Classifier(alpha=0.01).fit(form(X), y)
-    far = L12Classifier(alpha=0.01 * factor).fit(form(factor * X), y)
-    assert far.n_iter_.sum() <= 2 * near.n_iter_.sum()
-    np.testing.assert_allclose(factor * far.coef_, near.coef_, atol=1e-3)
-    np.testing.assert_allclose(far.intercept_, near.intercept_, atol=1e-3)
-    again = L12Classifier(alpha=0.01 * factor, warm_start=True).fit(form(factor * X), y)
-    assert again.fit(form(factor * X), y).n_iter_.sum() <= 2  # it begins where it ended
-
-
-def test_cross_validation_of_a_classifier_with_small_columns_comes_to_an_end():
-    X, y = data()
-    near = L12ClassifierCV(alphas=6, cv=2).fit(X, y)
-    far = L12ClassifierCV(alphas=6, cv=2).fit(1e-8 * X, y)
-    np.testing.assert_allclose(1e8 * far.alphas_, near.alphas_, rtol=1e-3)
-    np.testing.assert_allclose(far.scores_, near.scores_, rtol=0.01)
-    assert far.results_[0].converged
-
-
 @pytest.mark.parametrize("factor", [1e-150, 1e-12, 1e-8, 1e149])
 @pytest.mark.parametrize("n_alphas", [6, 20])
 @pytest.mark.parametrize("fit_intercept", [True, False])

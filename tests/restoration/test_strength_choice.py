@@ -70,6 +70,13 @@ def test_white_noise_is_removed_nearly_as_well_as_by_the_best_strength(image, si
     assert decibels(ell12.denoise_tv(given), image) > best - 0.9
 
 
+def test_a_part_without_noise_does_not_decide_for_the_rest():
+    image = np.kron(np.random.default_rng(0).random((8, 8)), np.ones((16, 16)))
+    given = noisy(image, 0.1)
+    given[:32] = image[:32] = 0.5  # pixels of equal brightness, which would leave groups empty
+    assert decibels(ell12.denoise_tv(given), image) > decibels(given, image) + 11.5
+
+
 def test_the_penalty_is_chosen_with_the_strength():
     boxes = np.kron(np.random.default_rng(2).random((6, 6)), np.ones((16, 16)))
     assert not ell12.denoise_tv(noisy(boxes, 0.1), return_result=True).penalty.isotropic

@@ -153,6 +153,9 @@ class _Proof:
         if x is not None:
             self.offer(as_unknown(self.loss, x, "x"))
         self.improve(None if x is None else self.x)
+        if self.x.size == 0:
+            self.raise_bound(self.objective)
+            return "no entry has a penalty"
         if form.W == 0:
             done = self.raise_bound(dual_value(form, self.x, form.t))
             return "convex" if done else "convex, but not solved to the gap"

@@ -71,15 +71,15 @@ def _gathered(client: Any, futures: list[Any]) -> list[Any]:
     """
     limit = parse_timedelta(dask.config.get("ell12.no-workers-timeout", TIMEOUT))
     gathering = asyncio.run_coroutine_threadsafe(_gather(client, futures), client.loop.asyncio_loop)
-    was_empty = False
+    seen_empty = 0
     while not futures_wait([gathering], timeout=limit / 2).done:
         is_empty = client.status == "running" and not client.nthreads()
-        if is_empty and was_empty:
+        seen_empty = seen_empty + 1 if is_empty else 0
+        if seen_empty == 3:
             client.cancel(futures)  # which ends the gathering too
             raise _unavailable(
                 f"for {limit:g} seconds it has had no worker (the setting ell12.no-workers-timeout of Dask)"
             )
-        was_empty = is_empty
     return gathering.result()
 
 

@@ -6,13 +6,12 @@ import copy
 import math
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from ell12.backend import as_numpy, namespace, on_accelerator
@@ -20,16 +19,25 @@ from ell12.checks import check_counts, check_word, naming
 from ell12.linear_model.criteria import CRITERIA, judge
 from ell12.linear_model.families import NoInformation
 from ell12.linear_model.fit_problem import Data, FitProblem, as_vector, follow, passes
-from ell12.linear_model.refit import support
+from ell12.linear_model.refit import mix, refit_path
 from ell12.linear_model.sparse_model import SparseLinearModel, check_penalty, is_joint, warn_if_not_converged
 from ell12.minimization import Result
 from ell12.operators import is_far
 from ell12.path import alpha_grid, falling
 from ell12.plots import plot_cross_validation
-from ell12.protocols import Array, with_alpha
+from ell12.protocols import Array, ColumnLoss, missing, with_alpha
 
-# A longer grid is a mistake: it would not fit in memory, or its strengths could not be told apart.
-MOST_ALPHAS = 10**6
+# By how many standard errors of the difference a refit must be better than the penalised fit for relax="auto" to
+# take it; benchmarks/results/real_data.md says what 0, 1/4, 1/2, 3/4 and 1 did.
+LEAST_GAIN = 0.5
+
+
+class PenaltyPath(NamedTuple):
+    """What is fitted to each fold: a penalty at falling strengths, and the shares of its refits."""
+
+    penalty: Any
+    alphas: Array
+    shares: tuple[float, ...]
 
 
 class AlphaSearch(SparseLinearModel):
@@ -42,7 +50,7 @@ class AlphaSearch(SparseLinearModel):
     selection: str
     n_jobs: int | None
     alpha_: float
-    relaxed_: bool
+    relaxed_: float
     __metadata_request__fit: ClassVar = {"groups": True}  # for a splitter, as scikit-learn's own searches
     _own_scores: ClassVar[tuple[str, ...]] = ()  # words for scoring that scikit-learn does not have
     _weighs_folds = True  # whether rows that a fold leaves out may as well have weight zero
@@ -56,13 +64,13 @@ class AlphaSearch(SparseLinearModel):
     def _score_path(self, coefs: Array, intercepts: Array, data: Data) -> Array:
         """The score, the higher the better, for each alpha; coefs are (n_alphas, n_problems, n_features)."""
 
-    def _search(self, data: Data, groups: Any = None) -> Array | None:
-        """Choose alpha and penalty, fit with them, and return the scores.
+    def _search(self, data: Data, groups: Any = None) -> Any:
+        """Choose alpha and penalty, fit with them, and keep the scores.
 
         They are (n_alphas, n_folds), or (n_penalties, n_alphas, n_folds) where ``penalty`` is a list. A
-        criterion needs no folds: it is kept with the degrees of freedom, and None is returned.
+        criterion needs no folds: it is kept with the degrees of freedom.
         """
-        for name in ("mse_path_", "scores_", "criterion_path_", "df_path_"):
+        for name in ("mse_path_", "scores_", "criterion_path_", "df_path_", "relaxed_"):
             self.__dict__.pop(name, None)  # of a fit with another selection or scoring
         self._check_numbers()
         check_word(self.selection, "selection", "min", "1se", *CRITERIA)
@@ -70,16 +78,18 @@ class AlphaSearch(SparseLinearModel):
         penalties, by_criterion = self._penalties(), self.selection in CRITERIA
         folds = [] if by_criterion else self._folds(data, groups)
         problems = self._problems(data)
+        shares = self._refit_shares(problems)
         grids = np.stack([self._grid(problems, penalty) for penalty in penalties])
-        found = [self._scores(problems, p, data, folds, grid) for p, grid in zip(penalties, grids, strict=True)]
-        scores = np.stack([part[0] for part in found])
+        tried = [PenaltyPath(penalty, grid, shares) for penalty, grid in zip(penalties, grids, strict=True)]
+        found = [self._scores(problems, each, data, folds) for each in tried]
+        scores = np.concatenate([part[0] for part in found])
         warn_if_not_converged(self, [result for part in found for result in part[1]])
-        kinds = scores.shape[1]  # of coefficients: penalised, refitted, or both
-        scores = scores.reshape(-1, *scores.shape[2:])
-        (chosen, best), self.standard_error_ = choose(_with_information(scores), self.selection)
-        which = chosen // kinds
-        self.relaxed_ = bool(chosen % kinds) if kinds > 1 else self._relaxes
-        scores = scores[chosen % kinds :: kinds]
+        judged = _with_information(scores)
+        if len(shares) > 1 and not _gains(judged, len(shares)):
+            scores, judged, shares = scores[:: len(shares)], judged[:: len(shares)], (0.0,)
+        (chosen, best), self.standard_error_ = choose(judged, self.selection)
+        which, share = divmod(chosen, len(shares))
+        self.relaxed_, scores = shares[share], scores[share :: len(shares)]
         self.alpha_ = float(grids[which, best])
         self._warn_at_the_end(grids[which], best)
         several = isinstance(self.penalty, list | tuple)
@@ -92,18 +102,29 @@ class AlphaSearch(SparseLinearModel):
             self.criterion_path_, self.df_path_ = (
                 follow(part if several else part[0], data.X) for part in (values, freedoms)
             )
-            return None
-        return follow(scores if several else scores[0], data.X)
+        elif is_regressor(self) and self.scoring is None:
+            self.mse_path_ = follow(-scores if several else -scores[0], data.X)
+        else:
+            self.scores_ = follow(scores if several else scores[0], data.X)
+        return self
 
     def _check_relax(self) -> None:
-        if not isinstance(self.relax, str) or self.relax != "auto":
+        if not (isinstance(self.relax, str) and self.relax == "auto"):
             super()._check_relax()
-        elif self.selection in CRITERIA:
-            raise ValueError(f"relax='auto' compares errors of folds: give True or False with {self.selection!r}")
 
     @property
-    def _relaxes(self) -> bool:
-        return bool(vars(self).get("relaxed_", False)) if self.relax == "auto" else bool(self.relax)
+    def _refit_share(self) -> float:
+        return vars(self).get("relaxed_", 0.0) if self.relax == "auto" else float(self.relax)
+
+    def _refit_shares(self, problems: list[FitProblem]) -> tuple[float, ...]:
+        """The shares of the refit to try: with "auto" several, where folds judge and a refit costs little."""
+        if self.relax is True:
+            self._check_refit(problems[0])
+        if self.relax != "auto":
+            return (self._refit_share,)
+        loss = problems[0].loss
+        refits = not (missing(loss, ColumnLoss) or problems[0].n_classes or on_accelerator(loss.b))
+        return (0.0, 0.5, 1.0) if refits and not problems[0].is_far and self.selection not in CRITERIA else (0.0,)
 
     def _penalties(self) -> list[Any]:
         """The penalties to try, of strength 1."""
@@ -124,7 +145,7 @@ class AlphaSearch(SparseLinearModel):
         """The strengths to try, falling."""
         if not _is_count(self.alphas):
             return falling(self.alphas)
-        check_counts(least=1, most=MOST_ALPHAS, alphas=self.alphas)
+        check_counts(least=1, alphas=self.alphas)
         return alpha_grid(self._first_strength(problems, penalty), self.alphas, self.eps)
 
     def _folds(self, data: Data, groups: Any) -> list[Any]:
@@ -171,18 +192,19 @@ class AlphaSearch(SparseLinearModel):
         return self._score_path(*path, data.rows(test))
 
     def _scores(
-        self, problems: list[FitProblem], penalty: Any, data: Data, folds: list[Any], alphas: Array
+        self, problems: list[FitProblem], tried: PenaltyPath, data: Data, folds: list[Any]
     ) -> tuple[Array, list[Result], Any]:
-        """The scores of each alpha and fold, how the runs ended, and of a criterion the degrees of freedom."""
+        """The scores, (n_shares, n_alphas, n_folds), how runs ended, and of a criterion the degrees of freedom."""
         if self.selection in CRITERIA:
+            penalty, alphas, _ = tried
             runs = [self._path(problem, penalty, alphas) for problem in problems]
             with naming(f"selection={self.selection!r}"):
                 judged = judge(self, problems, penalty, runs, alphas, data.sample_weight)
             ends = [replace(run, x=None, history={}) for path in runs for run in path]
             return -judged.criterion(self.selection)[None, :, None], ends, judged.freedoms.sum(axis=0)
-        return *self._one_by_one(penalty, data, folds, alphas), None
+        return *self._one_by_one(tried, data, folds), None
 
-    def _one_by_one(self, penalty: Any, data: Data, folds: list[Any], alphas: Array) -> tuple[Array, list[Result]]:
+    def _one_by_one(self, tried: PenaltyPath, data: Data, folds: list[Any]) -> tuple[Array, list[Result]]:
         """The same, a warm-started path for each fold after the other, or in processes of their own."""
         foreign = passes(data.X)
         if foreign and not on_accelerator(data.X):  # seen as NumPy arrays, which have the faster solver
@@ -190,70 +212,47 @@ class AlphaSearch(SparseLinearModel):
             foreign = False
         check_counts(least=-math.inf, n_jobs=self.n_jobs)
         outcomes = Parallel(n_jobs=1 if foreign else self.n_jobs)(
-            delayed(_fold)(self, penalty, data, alphas, train, test) for train, test in folds
+            delayed(_fold)(self, tried, data, train, test) for train, test in folds
         )
         lacking = [str(score) for score, _ in outcomes if isinstance(score, NoInformation)]
         if len(lacking) == len(outcomes):
             raise ValueError(f"no fold can be scored: {lacking[0]}")
         if lacking:
             warnings.warn(f"{len(lacking)} of {len(folds)} folds are left out: {lacking[0]}", stacklevel=6)
-        nothing = np.full((2 if self.relax == "auto" else 1, len(alphas)), math.nan)
+        nothing = np.full((len(tried.shares), len(tried.alphas)), math.nan)
         columns = [nothing if isinstance(score, Exception) else score for score, _ in outcomes]
         return np.stack(columns, axis=2), [result for _, results in outcomes for result in results]
 
 
 def _fold(
-    model: AlphaSearch, penalty: Any, data: Data, alphas: Array, train: Array, test: Array
+    model: AlphaSearch, tried: PenaltyPath, data: Data, train: Array, test: Array
 ) -> tuple[Any, list[Result]]:
     """The scores of a path fitted to one part and judged on the other, and how its runs ended."""
+    penalty, alphas, shares = tried
     try:
         problems = model._fold_problems(data, train)
         runs = [model._path(problem, penalty, alphas) for problem in problems]
-        scores, kinds = [], (False, True) if model.relax == "auto" else (bool(model.relax),)
-        for relaxes in kinds:
-            X, *path = _coefficients(model, problems, penalty, runs, data.X, relaxes)
-            scores.append(model._score_fold(tuple(path), data._replace(X=X), train, test))
+        used = _used(runs, data.X.shape[1]) if is_far(data.X) else slice(None)
+        judged = data._replace(X=data.X.select_columns(used)) if is_far(data.X) else data
+        solutions = [[as_vector(run.x) for run in path] for path in runs]
+        plain = refits = _coefficients(problems, solutions, used)
+        if any(shares):
+            most = problems[0].loss.b.shape[0] / 2 if len(shares) > 1 else math.inf
+            pairs = zip(problems, solutions, strict=True)
+            refits = _coefficients(problems, [refit_path(p, xs, penalty, most) for p, xs in pairs], used)
+        paths = [[mix(*parts, share) for parts in zip(plain, refits, strict=True)] for share in shares]
+        scores = np.stack([model._score_fold((path[0], path[1]), judged, train, test) for path in paths])
     except NoInformation as error:
         return error, []
-    return np.stack(scores), [replace(result, x=None, history={}) for results in runs for result in results]
+    return scores, [replace(result, x=None, history={}) for results in runs for result in results]
 
 
-def _coefficients(
-    model: AlphaSearch, problems: list[FitProblem], penalty: Any, runs: list[Any], X: Any, relaxes: bool
-) -> tuple[Any, ...]:
-    """X, the coefficients and the intercepts of paths; of columns out of memory those in use alone."""
-    used = _used(runs, X.shape[1]) if is_far(X) else slice(None)
-
-    def of(problem: FitProblem, path: list[Result]) -> Iterator[tuple[Array, Array]]:
-        for x in _refitted(model, problem, penalty, path) if relaxes else (as_vector(run.x) for run in path):
-            coef, level = problem.coefficients(x)
-            yield coef[:, used], level
-
-    pairs = [list(of(problem, path)) for problem, path in zip(problems, runs, strict=True)]
+def _coefficients(problems: list[FitProblem], solutions: list[Any], used: Any) -> tuple[Array, Array]:
+    """The coefficients of the columns in use and the intercepts, (n_alphas, n_rows, ...), of paths."""
+    pairs = [[p.coefficients(x) for x in path] for p, path in zip(problems, solutions, strict=True)]
     xp = namespace(pairs[0][0][0])
-    coefs = xp.concat([xp.stack([coef for coef, _ in path]) for path in pairs], axis=1)
-    intercepts = xp.concat([xp.stack([level for _, level in path]) for path in pairs], axis=1)
-    return (X.select_columns(used) if is_far(X) else X), coefs, intercepts
-
-
-def _refitted(model: AlphaSearch, problem: FitProblem, penalty: Any, path: list[Result]) -> Iterator[Array]:
-    """The solutions of a path refitted on their supports; neighbours on the path often share one.
-
-    Where the penalised fit is one of the candidates, supports of more than half as many features as there are
-    samples are left to it: their refits follow the noise.
-    """
-    most = problem.loss.b.shape[0] / 2 if model.relax == "auto" else math.inf
-    last, found = np.array([-1]), None
-    for run in path:
-        x = as_vector(run.x)
-        own = support(problem, x)
-        if own.size > most:
-            yield x
-            continue
-        if found is None or not np.array_equal(own, last):
-            refit = model._final_of(problem, x, penalty)
-            last, found = own, None if refit is x else refit
-        yield x if found is None else found
+    coefs = xp.concat([xp.stack([coef[:, used] for coef, _ in path]) for path in pairs], axis=1)
+    return coefs, xp.concat([xp.stack([level for _, level in path]) for path in pairs], axis=1)
 
 
 def _used(runs: list[Any], size: int) -> Array:
@@ -273,6 +272,14 @@ def _with_information(scores: Array) -> Array:
     """The scores of the folds that have some."""
     folds = ~np.isnan(scores).all(axis=(0, 1))
     return scores[..., folds] if folds.any() else scores
+
+
+def _gains(scores: Array, n_shares: int) -> bool:
+    """Whether the best scores are better than the best ones without a refit, beyond chance."""
+    (which, best), _ = choose(scores, "min")
+    (plain, at), _ = choose(scores[::n_shares], "min")
+    gain = scores[which, best] - scores[n_shares * plain, at]
+    return float(gain.mean()) > LEAST_GAIN * float(np.nan_to_num(standard_error(gain)))
 
 
 def choose(scores: Array, selection: str) -> tuple[tuple[int, int], float]:

@@ -18,9 +18,6 @@ from ell12.operators import dtype_of, is_far
 from ell12.penalties import L12
 from ell12.protocols import Array
 
-# Pairs of samples that are compared at once: a matrix of 4 million truth values.
-PAIRS = 2**22
-
 
 @dataclass(frozen=True)
 class Cox(Family):
@@ -300,25 +297,14 @@ def concordance_index(y: Any, risk: Array, sample_weight: Any = None) -> float:
     weight = np.ones(risk.size) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if not risk.size == weight.size == y.shape[0]:
         raise ValueError(f"y has {y.shape[0]} samples, risk {risk.size} and sample_weight {weight.size}")
-    # By time, and of equal times events first: an event's known pairs are with all behind the events of its time.
-    order = np.lexsort((-y[:, 1], y[:, 0]))
+    order = np.lexsort((-y[:, 1], y[:, 0]))  # by time, and of equal times events first
     (time, event), risk, weight = y[order].T, risk[order], weight[order]
-    rows = np.flatnonzero(event)
-    first = np.searchsorted(time, time[rows], side="left") + _events_at(time, event)[rows]
     right = known = 0.0
-    block = max(1, PAIRS // max(risk.size, 1))
-    for start in range(0, rows.size, block):
-        some = rows[start : start + block]
-        pairs = weight[some, None] * weight * (np.arange(risk.size) >= first[start : start + block, None])
-        gap = risk[some, None] - risk
-        right += float(np.sum(pairs * (0.5 + 0.5 * np.sign(gap))))
+    for i in np.flatnonzero(event):
+        behind = slice(i + 1, None)
+        pairs = weight[i] * weight[behind] * ((time[behind] > time[i]) | (event[behind] == 0))
+        right += float(pairs @ (0.5 + 0.5 * np.sign(risk[i] - risk[behind])))
         known += float(pairs.sum())
     if known == 0:
         raise NoInformation("y holds no pair of samples whose order is known")
     return right / known
-
-
-def _events_at(time: Array, event: Array) -> Array:
-    """For each sample the number of events at its time."""
-    _, where = np.unique(time, return_inverse=True)
-    return np.bincount(where, event)[where].astype(np.int64)

@@ -2,8 +2,9 @@
 
 With k parameters, n samples and the likelihood L, AIC is ``-2 log L + 2 k`` and BIC ``-2 log L + k log n``. EBIC
 (Chen & Chen, doi:10.1093/biomet/asn034) adds ``2 log C(p, s)``, twice the logarithm of the number of models with s
-of p features. For k stand the degrees of freedom: on the support the fitted values change with the observations as
-``H (H + P)^-1`` says, whose trace they are; H is the Hessian of the loss and P that of the penalty.
+of p features; with this factor it finds the right model however fast p grows with n. For k stand the degrees of
+freedom: on the support the fitted values change with the observations as ``H (H + P)^-1`` says, whose trace they
+are; H is the Hessian of the loss and P that of the penalty.
 """
 
 from __future__ import annotations
@@ -17,22 +18,16 @@ from scipy.special import gammaln
 
 from ell12.backend import as_numpy, precision
 from ell12.linear_model.fit_problem import FitProblem, as_vector
-from ell12.linear_model.refit import support
+from ell12.linear_model.refit import refit_path, support
 from ell12.losses import HuberLoss, SquaredLoss
 from ell12.losses.cox import CoxLoss
 from ell12.minimization import Result
 from ell12.protocols import Array, with_alpha
 
 CRITERIA = ("aic", "bic", "ebic")
-# How much EBIC adds for the number of models of a size: 1, at which its authors prove that it finds the right
-# model, whatever power of n the number of features grows with.
-EBIC_WEIGHT = 1.0
 # Strengths whose degrees of freedom exceed this share of the samples are not considered. With an unknown variance
 # the likelihood of a squared loss grows without end as the degrees of freedom come near n.
 MOST_FREEDOM = 0.5
-# Criteria that agree in this number of decimals are equal, and the largest alpha is taken: strengths with the same
-# support have the same refit, up to rounding.
-DIGITS = 6
 
 
 def degrees_of_freedom(loss: Any, penalty: Any, x: Array, columns: Array) -> float:
@@ -105,7 +100,7 @@ def criterion(name: str, deviance: float, freedom: float, n_samples: int, sizes:
     each = 2.0 if name == "aic" else math.log(n_samples)
     some, all_ = sizes
     models = gammaln(all_ + 1) - gammaln(some + 1) - gammaln(all_ - some + 1) if name == "ebic" else 0.0
-    return deviance + each * freedom + 2 * EBIC_WEIGHT * float(models)
+    return deviance + each * freedom + 2 * float(models)
 
 
 @dataclass(frozen=True)
@@ -131,7 +126,7 @@ class Judgement:
         ):
             parts = zip(deviances, freedoms, sizes, strict=True)
             values += [criterion(name, fit, df, self.n_observations, (some, all_)) for fit, df, some in parts]
-        return np.round(values, DIGITS)
+        return values
 
 
 def judge(
@@ -149,10 +144,9 @@ def judge(
     counted = np.ones(loss.b.shape[0], dtype=bool) if sample_weight is None else as_numpy(sample_weight) > 0
     n_samples = int(np.count_nonzero(counted))
     for problem, path in zip(problems, runs, strict=True):
-        own = problem.penalty(penalty)
-        for alpha, run in zip(alphas, path, strict=True):
-            found = as_vector(run.x)
-            x = model._final(problem, found, penalty)
+        own, solutions = problem.penalty(penalty), [as_vector(run.x) for run in path]
+        final = refit_path(problem, solutions, penalty, math.inf) if model._refit_share else solutions
+        for alpha, found, x in zip(alphas, solutions, final, strict=True):
             strength = float(alpha) if x is found else 0.0  # a refit has no penalty
             freedom = degrees_of_freedom(problem.loss, with_alpha(own, strength), x, support(problem, x))
             freedom += model.fit_intercept and problem.n_intercepts == 0

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import ndtri
 
 from ell12.backend import as_numpy, namespace, rounding, total
 from ell12.checks import check_positive, check_word
@@ -13,9 +14,6 @@ from ell12.losses import HuberLoss, LogisticLoss, MultinomialLoss, PoissonLoss, 
 from ell12.losses.multinomial import log_softmax, softmax
 from ell12.losses.pointwise import exponential, sigmoid
 from ell12.protocols import Array
-
-# The median of the absolute values of normal numbers is 0.6745 of their standard deviation.
-NORMAL_MEDIAN = 0.6745
 
 
 class NoInformation(ValueError):
@@ -305,4 +303,4 @@ def robust_scale(y: Array, weight: Any, centers: bool) -> float:
     1.4826
     """
     distance = np.abs(y - median(y, weight)) if centers else np.abs(y)
-    return median(distance, weight) / NORMAL_MEDIAN or float(np.average(distance, weights=weight)) or 1.0
+    return median(distance, weight) / float(ndtri(0.75)) or float(np.average(distance, weights=weight)) or 1.0

@@ -61,6 +61,8 @@ class CentredData:
     the units of X: next to columns of 1e-8, ones would make steps of a gradient method 1e16 times too short.
     """
 
+    means: Any
+
     def __init__(
         self, X: Any, sample_weight: Any, *, center: bool, constant: bool, standardize: bool = False
     ) -> None:
@@ -303,12 +305,8 @@ def _constant_columns(means: Array, X: Any) -> Array | None:
     close = np.flatnonzero((first != 0) & _is_close(means, first, X))
     if close.size == 0:  # as a rule, without another pass over X
         return None
-    some = X[:, close].tocsc()
-    some.sum_duplicates()
-    counts = np.diff(some.indptr)
-    column, same = np.repeat(np.arange(close.size), counts), some.data == np.repeat(first[close], counts)
-    constant = np.zeros(means.size, dtype=bool)
-    constant[close] = np.bincount(column[same], minlength=close.size) == X.shape[0]
+    constant, some = np.zeros(means.size, dtype=bool), X[:, close]
+    constant[close] = np.ravel(some.min(axis=0).toarray()) == np.ravel(some.max(axis=0).toarray())
     return constant if constant.any() else None
 
 
@@ -347,21 +345,18 @@ def follow(values: Any, X: Any) -> Any:
 
 def check_follows(X: Any, model: Any, method: str) -> None:
     """Raise if X is another kind of array than the coefficients, or elsewhere."""
-    coef = model.coef_
+    coef, name = model.coef_, type(model).__name__
+    given, known = (type(values).__module__.split(".")[0] for values in (X, coef))
     if not isinstance(coef, np.ndarray) and not passes(coef):
-        kind = type(coef).__module__.split(".")[0]
         raise ValueError(
-            f"{type(model).__name__} was fitted to arrays of {kind}: {method} needs scikit-learn's setting"
+            f"{name} was fitted to arrays of {known}: {method} needs scikit-learn's setting"
             " array_api_dispatch=True, as fit did"
         )
-    if not (passes(X) or passes(coef)):
-        return
-    same = passes(X) and passes(coef) and namespace(X) is namespace(coef) and device(X) == device(coef)
-    if not same:
-        given, known = (type(values).__module__.split(".")[0] for values in (X, coef))
+    kinds = [(namespace(values), device(values)) if passes(values) else None for values in (X, coef)]
+    if kinds[0] != kinds[1]:
         raise ValueError(
-            f"Inputs passed to {type(model).__name__}.{method}() must use the same namespace and the same device"
-            f" as those passed to fit(): X is of {given}, coef_ of {known}, or they are on different devices."
+            f"Inputs passed to {name}.{method}() must use the same namespace and the same device as those passed"
+            f" to fit(): X is of {given}, coef_ of {known}, or they are on different devices."
         )
 
 

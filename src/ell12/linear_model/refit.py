@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,16 +13,6 @@ from ell12.linear_model.fit_problem import FitProblem
 from ell12.minimization import minimize
 from ell12.penalties import L12, WithIntercept
 from ell12.protocols import Array, Point
-
-# The Hessian of a refit, its diagonal at the penalised solution scaled to 1, must have eigenvalues above this
-# power of the precision. Below it the columns are dependent up to rounding, or the curvature has vanished on the
-# way to infinity, as that of classes does which can be told apart without error.
-LEAST_EIGENVALUE = 0.5
-# A refit ends at a gradient this power of the precision times the first one, as those that begin a path do.
-ACCURACY = 0.625
-# Newton's method takes this number of steps at the most, each halved as often at the most; some ten are enough
-# where there is a solution. With signs to keep, a solver takes this number of iterations at the most.
-NEWTON_STEPS, REFIT_STEPS = 50, 1000
 
 
 def refit(problem: FitProblem, x: Array, penalty: Any, columns: Array | None = None) -> Array | None:
@@ -42,16 +34,42 @@ def refit(problem: FitProblem, x: Array, penalty: Any, columns: Array | None = N
         return x
     loss = problem.loss.restrict(columns)
     point = loss.point(take(x, columns, 0))
-    unit = _units(loss, point)
-    enough = precision(x) ** ACCURACY * max_abs(loss.gradient(loss.point(loss.start())))
+    diagonal = np.diagonal(_matrix(loss.hessian(point, np.arange(columns.size))))
+    unit = 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1))  # steps in which all second derivatives are 1
     signs = _signs(penalty, columns[: columns.size - problem.n_intercepts])
     if signs is False:
-        found = _newton(loss, point, unit, enough)
+        found = _newton(loss, point, unit)
     else:
         kept: Any = L12(0.0, positive=signs)
+        enough = math.sqrt(precision(x)) * max_abs(loss.gradient(loss.point(loss.start())))
         kept = WithIntercept(kept, problem.n_intercepts) if problem.n_intercepts else kept
         found = _within_limits(loss, kept, point, unit, enough)
-    return None if found is None else _scattered(found, columns, x)
+    if found is None:
+        return None
+    full = np.zeros(x.shape, dtype=as_numpy(x).dtype)
+    full[columns] = as_numpy(found)
+    return namespace(x).astype(like(full, x), x.dtype, copy=False)
+
+
+def refit_path(problem: FitProblem, solutions: list[Array], penalty: Any, most: float) -> Iterator[Array]:
+    """Refits of the solutions of a path, of which neighbours often share one.
+
+    A solution stays where it has no refit, or more than ``most`` entries: such a refit follows the noise.
+    """
+    last, found = np.array([-1]), None
+    for x in solutions:
+        columns = support(problem, x)
+        if columns.size > most:
+            yield x
+            continue
+        if not np.array_equal(columns, last):
+            last, found = columns, refit(problem, x, penalty, columns)
+        yield x if found is None else found
+
+
+def mix(plain: Array, refitted: Array, share: float) -> Array:
+    """The penalised values and a share of what a refit changes."""
+    return plain if share == 0 else refitted if share == 1 else (1 - share) * plain + share * refitted
 
 
 def _signs(penalty: Any, columns: Array) -> Any:
@@ -60,20 +78,28 @@ def _signs(penalty: Any, columns: Array) -> Any:
     return positive if isinstance(positive, bool) else as_numpy(positive)[columns]
 
 
-def _newton(loss: Any, point: Point, unit: Array, enough: float) -> Array | None:
-    """The minimiser of a loss by Newton's method with halved steps."""
-    for _ in range(NEWTON_STEPS):
+def _newton(loss: Any, point: Point, unit: Array) -> Array | None:
+    """The minimiser of a loss by Newton's method with halved steps; some ten are enough where there is one.
+
+    The last step promises to lower the loss by no more than rounding. Where there is no finite minimiser, the
+    promises fall as the loss does, and the Hessian comes near a singular one before.
+    """
+    most = -math.log2(precision(point.x))  # halved more often, a step would be rounding
+    for _ in range(round(most)):
         gradient = loss.gradient(point)
         scaled = _scaled_hessian(loss, point, unit)
         if not _is_positive(scaled, gradient):
             return None
-        step = (unit * np.linalg.solve(scaled, (unit * _matrix(gradient).T).T).T).T
+        slope = (unit * _matrix(gradient).T).T
+        newton = np.linalg.solve(scaled, slope)
+        step = (unit * newton.T).T
         move = loss.point(like(-step, point.x))
         value, size = loss.value(point), 1.0
         highest = value + rounding(value, point.x)  # near the end only the gradient can tell
-        while not loss.value(point + size * move) <= highest and size > 0.5**NEWTON_STEPS:
+        while not loss.value(point + size * move) <= highest and size > 0.5**most:
             size *= 0.5
-        last, point = max_abs(gradient) <= enough or loss.is_quadratic, point + size * move
+        last = loss.is_quadratic or float(np.sum(slope * newton)) <= highest - value
+        point = point + size * move
         if last:
             return point.x
     return None
@@ -83,7 +109,7 @@ def _within_limits(loss: Any, penalty: Any, point: Point, unit: Array, enough: f
     """The same with signs, which the penalty of strength 0 keeps."""
     if not _is_positive(_scaled_hessian(loss, point, unit), point.x):
         return None
-    result = minimize(loss, penalty, point.x, tol=enough, max_iter=REFIT_STEPS)
+    result = minimize(loss, penalty, point.x, tol=enough)
     there = result.converged and _is_positive(_scaled_hessian(loss, loss.point(result.x), unit), point.x)
     return result.x if there else None
 
@@ -96,31 +122,21 @@ def support(problem: FitProblem, x: Array) -> Array:
     return np.flatnonzero(used)
 
 
-def _units(loss: Any, point: Point) -> Array:
-    """The steps in which all second derivatives at a point are 1."""
-    diagonal = np.diagonal(_matrix(loss.hessian(point, np.arange(point.x.shape[0]))))
-    return 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1))
-
-
 def _scaled_hessian(loss: Any, point: Point, unit: Array) -> Array:
     return unit[:, None] * _matrix(loss.hessian(point, np.arange(unit.size))) * unit
 
 
 def _is_positive(scaled: Array, x: Array) -> bool:
-    """Whether a Hessian, in units of its first diagonal, is positive definite beyond rounding."""
-    least = precision(x) ** LEAST_EIGENVALUE
-    return bool(np.isfinite(scaled).all()) and float(np.linalg.eigvalsh(scaled)[0]) > least
+    """Whether a Hessian, in units of its first diagonal, is positive definite beyond rounding.
+
+    If not, columns depend on each other, or the curvature has vanished on the way to infinity, as that of classes
+    does that can be told apart without error.
+    """
+    return bool(np.isfinite(scaled).all()) and float(np.linalg.eigvalsh(scaled)[0]) > math.sqrt(precision(x))
 
 
 def _matrix(values: Array) -> Array:
     return np.asarray(as_numpy(values), dtype=np.float64)
-
-
-def _scattered(values: Array, columns: Array, x: Array) -> Array:
-    """An array like x with these entries or rows, zero elsewhere."""
-    full = np.zeros(x.shape, dtype=as_numpy(x).dtype)
-    full[columns] = as_numpy(values)
-    return namespace(x).astype(like(full, x), x.dtype, copy=False)
 
 
 def no_refit(problem: FitProblem, x: Array) -> str:

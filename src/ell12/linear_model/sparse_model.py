@@ -34,7 +34,7 @@ from ell12.linear_model.fit_problem import (
     linear_functions,
     targets_of_columns,
 )
-from ell12.linear_model.refit import no_refit, refit
+from ell12.linear_model.refit import mix, no_refit, refit, support
 from ell12.linear_model.row_fits import check_in_memory
 from ell12.minimization import DataUnavailable, Result, Run, Status
 from ell12.nested_parameters import NestedParameters
@@ -130,6 +130,8 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
         check_in_memory(X, self)
         for name, values in {"X": X, "y": y, "sample_weight": sample_weight}.items():
             check_container(values, name)
+            if isinstance(values, np.ndarray) and values.dtype.kind in "mM":
+                raise TypeError(f"{name} must hold numbers, got {values.dtype}")
         with naming("y"):
             if y is not None and not hasattr(y, "__array_function__") and np.ndim(y) == 0:
                 raise ValueError(f"y must have a value for each row of X, got {y!r}")
@@ -160,9 +162,9 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
         check_flags(relax=self.relax)
 
     @property
-    def _relaxes(self) -> bool:
-        """Whether the selected features are refitted."""
-        return bool(self.relax)
+    def _refit_share(self) -> float:
+        """How much of what a refit of the selected features changes is in the coefficients."""
+        return float(self.relax)
 
     def _given_penalty(self) -> Any:
         """The penalty with its strength."""
@@ -248,19 +250,22 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
         self.n_iter_ = np.array([part.n_steps for part in descents.parts])
 
     def _final(self, problem: FitProblem, x: Array, penalty: Any, *, warn: bool = False) -> Array:
-        """The solution itself or, with ``relax``, the refit on its support where there is one."""
-        return self._final_of(problem, x, penalty, warn=warn) if self._relaxes else x
+        """The solution or, with ``relax``, the refit on its support where there is one, or a mean of both."""
+        if not self._refit_share:
+            return x
+        self._check_refit(problem)
+        columns, auto = support(problem, x), self.relax == "auto"
+        follows_noise = auto and columns.size > problem.loss.b.shape[0] / 2
+        found = None if follows_noise else refit(problem, x, penalty, columns)
+        if found is None and warn and not auto:
+            warnings.warn(no_refit(problem, x), ConvergenceWarning, stacklevel=5)
+        return x if found is None else mix(x, found, self._refit_share)
 
-    def _final_of(self, problem: FitProblem, x: Array, penalty: Any, *, warn: bool = False) -> Array:
-        """The refit on the support of a solution, where there is one."""
+    def _check_refit(self, problem: FitProblem) -> None:
         if missing(problem.loss, ColumnLoss):
             raise ValueError("relax=True needs second derivatives, which a loss of data in chunks does not have")
         if problem.n_classes:
             raise ValueError("relax=True does not take loss='multinomial': such a refit has no unique solution")
-        found = refit(problem, x, penalty)
-        if found is None and warn:
-            warnings.warn(no_refit(problem, x), ConvergenceWarning, stacklevel=5)
-        return x if found is None else found
 
     def _keep(self, problems: list[FitProblem], results: list[Result], penalty: Any, *, single: bool) -> None:
         pairs = [

@@ -222,7 +222,7 @@ def shares_of_classes(b: Any, k: int | None = None) -> Array:
     xp = namespace(b)
     if b.ndim != 1 or not bool(xp.all((b >= 0) & (b == xp.round(b)))):
         raise ValueError("b must be a vector of the numbers of classes, 0, 1, ..., or a matrix of their shares")
-    k = int(xp.max(b)) + 1 if k is None else k
+    k = k or (int(xp.max(b)) + 1 if b.shape[0] else 0)
     if k > max(MOST_CLASSES, 2 * b.shape[0]):
         raise ValueError(f"b names a class {k - 1} in {b.shape[0]} rows: number the classes 0, 1, ..., k - 1")
     return xp.astype(b[:, None] == like(np.arange(k), b), b.dtype)

@@ -7,8 +7,9 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from ell12.backend import all_finite, is_array, is_number, max_abs, rounding
+from ell12.backend import all_finite, is_array, max_abs, rounding
 from ell12.backend.number_types import Starting, X
+from ell12.checks import check_counts, check_scalars
 from ell12.minimization.result import DataUnavailable, History, Result, Status
 from ell12.minimization.rounding_stop import Stall, as_unknown, gradient_resolution, starting_point
 from ell12.minimization.run import CheckpointFile, Run, Saved
@@ -372,9 +373,6 @@ def check_limits(tol: float, max_iter: int, run: Run | None) -> Run:
     run = Run() if run is None else run
     if not isinstance(run, Run):
         raise TypeError(f"run must be a Run such as Run(max_seconds=60), got {run!r}")
-    for name, value in (("tol", tol), ("max_iter", max_iter)):
-        if not is_number(value) or not value >= 0:
-            raise ValueError(f"{name} must be a number >= 0, got {value!r}")
-    if not hasattr(max_iter, "__index__"):
-        raise ValueError(f"max_iter must be a whole number, got {max_iter!r}")
+    check_scalars(infinite=True, tol=tol)
+    check_counts(optional=False, max_iter=max_iter)
     return run

@@ -19,6 +19,7 @@ from ell12.backend import (
     scatter,
 )
 from ell12.backend import arrays as backend
+from ell12.checks import is_finite_number
 from ell12.operators.linear_operator import (
     ArrayOperator,
     adjoint_product,
@@ -259,7 +260,7 @@ def as_spacing(spacing: Any, ndim: int) -> tuple[float, ...] | None:
         return None
     distances = (spacing,) * ndim if is_number(spacing) else spacing
     with suppress(TypeError):  # where it is no sequence
-        found = tuple(float(s) for s in distances if is_number(s) and 0 < s < math.inf)
+        found = tuple(float(s) for s in distances if is_finite_number(s) and s > 0)
         if len(found) == ndim == len(distances):
             return found
     raise ValueError(f"spacing must be a number > 0, or hold one for each of {ndim} axes; got {spacing!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np  # noqa: F401 -- for the examples
@@ -139,9 +140,5 @@ def inpaint_tv(
     known = mask_like(mask, image, channel_axis)
     y, ndim = channels_first(as_image(without_unknown(image, known)), channel_axis)
     known, _ = channels_first(known, channel_axis)
-    A = Sampling(known)
-
-    def estimate() -> float:
-        return noise_level(y, ndim, known)
-
+    A, estimate = Sampling(known), partial(noise_level, y, ndim, known)
     return ImageProblem(A @ y, A, filled(y, known, ndim), ndim, options, estimate=estimate).restore()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np  # noqa: F401 -- for the examples
@@ -100,11 +101,7 @@ def deblur_tv(
     """
     options = Options(alpha, penalty, sigma, loss, channel_axis, solver, tol, max_iter, run, return_result)
     y, ndim = channels_first(as_image(image), channel_axis)
-    A = blur(psf, y, ndim, penalty.boundary)
-
-    def estimate() -> float:
-        return noise_level(y, ndim)
-
+    A, estimate = blur(psf, y, ndim, penalty.boundary), partial(noise_level, y, ndim)
     return ImageProblem(y, A, y, ndim, options, estimate=estimate, rule=strength_for_deblurring).restore()
 
 

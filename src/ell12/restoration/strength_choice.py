@@ -136,8 +136,9 @@ class _Score:
             return best_on_log_grid(lambda alpha: self.at(alpha, number)[kind], start, **limits)
 
         together, grouped = best(0, 0, first), 0.0 if self.known else best(1, 0, first)
-        kind = int(grouped >= 2 * together)
-        strengths = [max(together, grouped) if kind else together]
+        groups_tell = any(math.isfinite(score[1]) for score in self.tried[0].values())
+        kind = int(groups_tell and grouped >= 2 * together)
+        strengths = [grouped if kind else together]
         strengths += [best(kind, number, first) for number in range(1, len(self.tried))]
         scores = [min((score[kind], score[2]) for score in tried.values()) for tried in self.tried]
         number = scores.index(min(scores))
@@ -178,11 +179,12 @@ class _Score:
 
 
 def _groups(data: np.ndarray, live: np.ndarray, ndim: int) -> np.ndarray:
-    """The group of each pixel that counts: by the mean of its neighbourhood, each of the same size."""
+    """The group of each pixel that counts: by the mean of its neighbourhood, each of about the same size."""
     nearby = (1,) * (data.ndim - ndim) + (5,) * ndim
     level = uniform_filter(np.abs(data) if is_complex(data) else data, nearby, mode="nearest")[live]
     count = max(1, level.size // TILE)
-    return np.searchsorted(np.quantile(level, np.arange(1, count) / count), level)
+    groups = np.searchsorted(np.quantile(level, np.arange(1, count) / count), level)
+    return np.unique(groups, return_inverse=True)[1]  # where many levels are equal some groups would be empty
 
 
 def _middle_of(problem: Any, one: Any, shape: tuple[int, ...]) -> tuple[Array, None, np.ndarray]:

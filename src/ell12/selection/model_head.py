@@ -55,7 +55,8 @@ def head_of(model: Any, coef: Array, data: Data | None, fit: str | None) -> dict
     head = {"alpha": _strength(model), "penalty": _penalty(model)}
     options = {
         "weights of classes": getattr(model, "class_weight", None),
-        "refitted without a penalty": model.relax,
+        "refitted without a penalty": model._refit_share == 1,
+        "mean of the penalised fit and its refit": 0 < model._refit_share < 1,
     }
     if any(options.values()):
         head["options"] = ", ".join(words for words, given in options.items() if given)
