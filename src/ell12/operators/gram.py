@@ -206,6 +206,8 @@ class ColumnStore:
         elif new.size:
             self._extend(new)
         where = self._position[columns]
+        if is_numpy(self._gram) and np.array_equal(where, np.arange(where.size)):
+            return self._gram[: where.size, : where.size].copy()
         return take(take(self._gram, where, 0), where, 1)
 
     def _forget(self) -> None:
@@ -227,10 +229,11 @@ class ColumnStore:
             self._blocks = [join([*self._blocks, block], 1)] if together else [*self._blocks, block]
             return block
         before = self._columns.size - columns.size
-        if self._room is None:
-            self._room = block[:, :0]
-        self._room = _grown(self._room, (len(block), before), (len(block), self._columns.size))
-        self._room[:, before : self._columns.size] = block
+        if self._room is None:  # without room for more, which may be A itself: nothing is written to it
+            self._room = block
+        else:
+            self._room = _grown(self._room, (len(block), before), (len(block), self._columns.size))
+            self._room[:, before : self._columns.size] = block
         self._blocks = [self._room[:, : self._columns.size]]
         return self._room[:, before : self._columns.size]
 
