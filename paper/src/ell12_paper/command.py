@@ -47,8 +47,7 @@ def measure(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the rows in the folder.")] = False,
 ) -> None:
     """Measure the paper's studies and make the page that shows them."""
-    if images is not None:
-        os.environ[FOLDER] = str(images.resolve())
+    take_pictures(images)
     wish = Wish(names or (), preset, seed, repeats, only or ())
     with progress() as show:
         outcome = run(wish, out, jobs, resume, show)
@@ -67,12 +66,18 @@ def measure(
 
 
 @application.command()
-def report(folder: Annotated[Path, typer.Argument(help="Folder of the rows.")] = Path("reproduction")) -> None:
-    """Make the page again from the rows in a folder."""
+def report(
+    source: Annotated[Path, typer.Argument(help="Folder of a run, or the zip file of one.")] = Path(
+        "reproduction"
+    ),
+    out: Annotated[Path | None, typer.Option(help="Folder of the page; by default that of the run.")] = None,
+) -> None:
+    """Make the page again from the rows of a run."""
     from ell12_paper import page  # loads matplotlib
 
-    typer.echo("\n".join(page.report(folder)))
-    typer.echo(f"The page: {(folder / page.PAGE).resolve()}")
+    target = out or (source if source.is_dir() else source.with_suffix(""))
+    typer.echo("\n".join(page.report(source, target)))
+    typer.echo(f"The page: {(target / page.PAGE).resolve()}")
 
 
 @application.command()
@@ -81,14 +86,22 @@ def verify(
     trials: Annotated[int | None, typer.Option(min=0, help="How many to measure again.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Another seed chooses other trials.")] = 0,
     jobs: Annotated[int, typer.Option(min=1, help="Trials at a time.")] = 1,
+    images: Annotated[Path | None, typer.Option(help="The folder of pictures that the run had.")] = None,
 ) -> None:
     """Tell whether a run's file is sound, and its numbers and ratios of times are the same here."""
     from ell12_paper.verify import verify as found_by
 
+    take_pictures(images)
     with progress() as show:
         lines, sound = found_by(source, trials, seed, jobs, show)
     typer.echo("\n".join(lines))
     raise typer.Exit(0 if sound else 1)
+
+
+def take_pictures(folder: Path | None) -> None:
+    """Let the pictures of a folder stand for the photographs, here and in the processes of a run."""
+    if folder is not None:
+        os.environ[FOLDER] = str(folder.resolve())
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any
 
 from ell12_paper.studies.images import shown
 from ell12_paper.trials import Trials, Values, differs, logarithms
-from ell12_paper.words import listed, number, percent, span
+from ell12_paper.words import RangeInWords, listed, number, percent
 
 
 class Outcome(Enum):
@@ -58,10 +58,16 @@ class Claim:
 
     @property
     def brief(self) -> str:
-        """One number for each reading that has one; readings that say the same are one."""
+        """One number for each reading that has one, or one for all where these are many."""
         named: dict[str, list[str]] = {}
+        briefs = [reading.brief for reading in self.readings if reading.brief]
+        ranges = [brief for brief in briefs if isinstance(brief, RangeInWords)]
+        is_one = len(ranges) == len(briefs) > 2 and len({found.unit for found in ranges}) == 1
+        if is_one:
+            together = [value for found in ranges for value in found.values]
+            named = {RangeInWords(together, ranges[0].show, ranges[0].unit): []}
         for reading in self.readings:
-            if reading.brief:
+            if reading.brief and not is_one:
                 named.setdefault(reading.brief, []).append(reading.name)
         said = [f"{brief} ({', '.join(names)})" if any(names) else brief for brief, names in named.items()]
         paper = dict.fromkeys(f"the paper: {reading.paper}" for reading in self.readings if reading.paper)
@@ -104,7 +110,7 @@ def lower(place: Any, ours: Values, theirs: Values) -> Answer:
     if different is None:
         return Answer(place, Outcome.OPEN, "a single repeat allows no test")
     if not different:
-        return Answer(place, Outcome.OPEN, "the difference is within the spread of the repeats")
+        return Answer(place, Outcome.OPEN, "within the spread")
     return answer(place, sum(ours[repeat] - theirs[repeat] for repeat in shared) < 0)
 
 
@@ -179,11 +185,12 @@ def reading(
     """
     outcomes = {found.outcome for found in answers}
     total = next((o for o in (Outcome.FAILS, Outcome.OPEN) if o in outcomes), Outcome.HOLDS)
-    said = zip((Outcome.HOLDS, Outcome.FAILS), words, strict=True)
-    groups = [(word, [a.place for a in answers if a.outcome is outcome]) for outcome, word in said]
+    named = zip((Outcome.HOLDS, Outcome.FAILS), words, strict=True)
+    groups = [(word, [a.place for a in answers if a.outcome is outcome]) for outcome, word in named]
     for doubt in dict.fromkeys(a.doubt for a in answers if a.outcome is Outcome.OPEN):
         groups.append((f"open ({doubt})", [a.place for a in answers if a.doubt == doubt]))
-    reason = "; ".join(f"{word} {at(found)}" for word, found in groups if found)
+    groups = [(word, found) for word, found in groups if found]
+    reason = "; ".join(f"{word} {at(found)}" if len(groups) > 1 else word for word, found in groups)
     return Reading(name, total, reason[:1].upper() + reason[1:] + ".", numbers, brief, paper)
 
 
@@ -204,18 +211,20 @@ def contest(
     answers = [faster(p, *pair) if is_time else lower_at_end(p, result, *pair) for p, pair in pairs.items()]
     known = [value for pair in pairs.values() if not math.isnan(value := ratio(*pair, result))]
     if is_time:
-        shown, brief = [time_ratio(*pair) for pair in pairs.values()], f"{span(known)} times" if known else ""
+        shown, brief = [time_ratio(*pair) for pair in pairs.values()], RangeInWords(known, unit="{} times")
     else:
-        shown = [" against ".join(f"{100 * t.mean(result):.2f}" for t in pair) for pair in pairs.values()]
-        brief = span([1 / value - 1 for value in known], percent) if known else ""
-    said = "; ".join(f"{at([place])} {text}" for place, text in zip(pairs, shown, strict=True))
+        shown, brief = (
+            [percent(1 / value - 1) for value in known],
+            RangeInWords([1 / v - 1 for v in known], percent),
+        )
     words = ("faster", "slower") if is_time else ("lower", "higher")
-    return reading(name, answers, words, at, f"{said[:1].upper()}{said[1:]}.", brief, paper)
+    numbers = f"{'Ratios' if is_time else 'Changes'}: {', '.join(shown)}."
+    return reading(name, answers, words, at, numbers, brief, paper)
 
 
 def on_each(images: list[Any]) -> str:
     """Images, as the places of a claim."""
-    return f"on {', '.join(map(shown, images))}"
+    return f"on {', '.join(map(shown, images))}" if len(images) < 3 else "on all"
 
 
 def at_i(grid: list[Any]) -> str:

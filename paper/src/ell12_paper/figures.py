@@ -13,12 +13,12 @@ import numpy as np
 
 from ell12_paper import image_judges, judges
 from ell12_paper.drawing import Key, Line, Panel, contour_panel, image_panel, line_panel
-from ell12_paper.image_judges import at_rule, completion, images_of, mean_ratio, strengths
+from ell12_paper.image_judges import at_rule, completion, images_of, strengths
 from ell12_paper.judges import GRID, Rows, setups
 from ell12_paper.studies import denoising, level_curves
 from ell12_paper.studies.image_completion import unpack_picture
 from ell12_paper.studies.images import shown
-from ell12_paper.trials import Trials, published
+from ell12_paper.trials import Trials
 
 
 @dataclass(frozen=True)
@@ -119,25 +119,15 @@ def _denoising(rows: Rows) -> Iterator[Figure]:
                 panels.append(line_panel(shown(image), lines, "α", words, logarithmic=scales))
             title = f"{words} against α ({part.lower()})"
             yield Figure(denoising.NAME, part, title, tuple(panels), CAPTION, "Figure 5")
-        lines = []
-        for method, rule, key in curves:
-            if method != denoising.DCA:
-                ratios = [mean_ratio(ended[rule].where(i=i), method) for i in study.columns]
-                lines.append(Line(key, alphas, ratios))
-        key = Key("the paper says 20 to 30", 2, "dotted")
-        lines += [Line(key, [alphas[0], alphas[-1]], [t] * 2) for t in published()[denoising.NAME]["times_faster"]]
-        panels = [line_panel("All images", lines, "α", "DCA's time / the method's")]
-        yield Figure(denoising.NAME, part, f"Times faster than DCA ({part})", tuple(panels), CAPTION, "Figure 5")
         yield from _differences(study, part)
 
 
 def _differences(study: Trials, part: str) -> Iterator[Figure]:
-    for method in study.methods:
+    for method in (denoising.DCA, denoising.ALTMIN):
         found = [row for i in denoising.SHOWN for row in study.at(method, i).rows if row["results"]["difference"]]
         panels = tuple(image_panel(f"α = {row['settings']['alpha']:.2f}", 1 - _levels(row), True) for row in found)
-        number = "Figure 6" if method in (denoising.DCA, denoising.ALTMIN) else ""
         caption = f"Differences of {method} to the clean image; {denoising.DARKEST:g} or more is black."
-        yield Figure(denoising.NAME, part, f"{method} ({part.lower()})", panels, caption, number, True)
+        yield Figure(denoising.NAME, part, f"{method} ({part.lower()})", panels, caption, "Figure 6", True)
 
 
 def _levels(row: Any) -> Any:

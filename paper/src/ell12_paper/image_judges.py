@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from ell12_paper.studies.denoising import ACCURATE, ALTMIN, DCA
 from ell12_paper.studies.image_completion import METHODS, SKETCHY
 from ell12_paper.studies.images import STAND_INS, shown
 from ell12_paper.trials import Trials, geometric_ratio, published
-from ell12_paper.words import percent, scientific, span
+from ell12_paper.words import RangeInWords, percent, scientific, span
 
 COMPLETION = image_completion.NAME
 OURS, NUCLEAR, GROWING = "nmAPG", "AIS-Impute", "LMaFit(growing rank)"
@@ -30,7 +29,7 @@ AS_PRINTED = 0.5  # "about as much as printed" means at least this part of the p
 
 
 def completion(rows: Rows, study: str) -> Trials:
-    """The rows of one study: the table, the path, theta or centring; images in the order of the paper's table."""
+    """The rows of one study: the table, the path or theta; images in the order of the paper's table."""
     chosen = rows[COMPLETION].where(study=study)
     present = [method for method in METHODS if method in chosen.seen("method")]
     return Trials(chosen.rows, study, tuple(present), "image", chosen.seen("image", IMAGES))
@@ -41,16 +40,17 @@ def error(trials: Trials, result: str) -> str:
     return f"{100 * trials.mean(result):.2f}" if trials.rows else "no rows"
 
 
-def lowest(result: str, rows: Rows) -> Iterator[by.Reading]:
-    """Whether nmAPG is ahead of every rival on every image."""
-    yield from _against("", completion(rows, "table"), OURS, RIVALS, result, 1)
+def lowest(rows: Rows) -> Iterator[by.Reading]:
+    """Whether nmAPG is ahead of every rival on every image; the paper does not say over which pixels."""
+    for name, result in (("all pixels", "rmse"), ("missing pixels", "rmse_missing")):
+        yield from _against(name, completion(rows, "table"), OURS, RIVALS, result, 1)
 
 
-def worse(methods: Sequence[str], rivals: Sequence[str], result: str, rows: Rows) -> Iterator[by.Reading]:
+def worse(methods: Sequence[str], rivals: Sequence[str], rows: Rows) -> Iterator[by.Reading]:
     """Whether each of the methods has a higher error than every one of the rivals."""
     for method in methods:
         name = method if len(methods) > 1 else ""
-        yield from _against(name, completion(rows, "table"), method, rivals, result, -1)
+        yield from _against(name, completion(rows, "table"), method, rivals, "rmse", -1)
 
 
 def _against(
@@ -63,12 +63,12 @@ def _against(
         against = {other.name: by.lower_at_end(image, result, *(ours, other)[::sign]) for other in others}
         answers.append(by.worst(image, against))
         nearest = min((other for other in others if other.rows), key=lambda other: sign * other.mean(result))
-        said.append(f"{shown(image)} {error(ours, result)}, {nearest.name} {error(nearest, result)}")
+        said.append(f"{error(ours, result)} and {nearest.name} {error(nearest, result)}")
         gaps.append(ours.mean(result) / nearest.mean(result) - 1)
     words = ("lowest", "not lowest") if sign == 1 else ("worse", "not worse")
-    brief = f"{span(gaps, percent)} against the {'best' if sign == 1 else 'worst'} of the others" if gaps else ""
+    brief = RangeInWords(gaps, percent, f"{{}} against the {'best' if sign == 1 else 'worst'} of the others")
     if answers:
-        yield by.reading(name, answers, words, by.on_each, f"RMSE x 100: {'; '.join(said)}.", brief)
+        yield by.reading(name, answers, words, by.on_each, f"{', '.join(said)}.", brief)
 
 
 def quicker(methods: Sequence[str], rival: str, rows: Rows) -> Iterator[by.Reading]:
@@ -97,22 +97,21 @@ def gains_as_printed(rows: Rows) -> Iterator[by.Reading]:
 
 def best_penalty(rows: Rows) -> Iterator[by.Reading]:
     """Whether l1-2 is ahead of log-sum, at FaNCL's theta and at the theta that is best in hindsight."""
-    table, theta, centring = (completion(rows, study) for study in ("table", "theta", "centring"))
+    table, theta = (completion(rows, study) for study in ("table", "theta"))
     for name, at in (("θ = √α", {"theta": None}), ("θ best in hindsight", {})):  # noqa: RUF001
         answers, said, changes = [], [], []
         for image in theta.columns:
-            chosen = theta.at(LOG_SUM, image, **at).rows
-            errors = [row["results"]["rmse"] for row in chosen if row["results"]["rmse"] is not None]
+            repeats = theta.at(LOG_SUM, image, **at)
+            errors = [row["results"]["rmse"] for row in repeats.where(repeat=0).rows]
             ours = table.at(BLOCK, image).values("rmse").get(0)
             if errors and ours is not None:
-                repeats = centring.at(LOG_SUM, image, center=False)
                 tested = at and repeats.n_repeats > 1
                 one = by.answer(image, ours < min(errors))
                 answers.append(by.lower_at_end(image, "rmse", table.at(BLOCK, image), repeats) if tested else one)
                 changes.append(ours / min(errors) - 1)
                 said.append(f"{shown(image)} {100 * ours:.2f} against {100 * min(errors):.2f}")
         if answers:
-            numbers = f"RMSE x 100 of l1-2 and log-sum, first repeat: {'; '.join(said)}."
+            numbers = f"RMSE x 100, first repeat: {'; '.join(said)}."
             yield by.reading(name, answers, ("lower", "not lower"), by.on_each, numbers, span(changes, percent))
 
 
@@ -175,8 +174,8 @@ def _pairs_of(rows: Rows) -> Iterator[tuple[str, Trials, str]]:
         for study in strengths(rows):
             own = set(study.where(method=method).seen("i"))
             ended = at_rule(replace(study, columns=tuple(i for i in study.columns if i in own)), rule)
-            solves = "at most 5 CG steps" if method == ALTMIN else "accurate CG"
-            yield f"noise of {study.name} 0.05, {solves}, to {scientific(denoising.RULES[rule])}", ended, method
+            solves = "5 CG steps" if method == ALTMIN else "accurate CG"
+            yield f"{study.name} 0.05, {solves}, to {scientific(denoising.RULES[rule])}", ended, method
 
 
 def as_accurate(rows: Rows) -> Iterator[by.Reading]:
@@ -193,7 +192,8 @@ def as_accurate(rows: Rows) -> Iterator[by.Reading]:
             answers.append(cut if limited else by.answer(i, max(excess) <= COMPARABLE))
         bound = f"at most {100 * COMPARABLE:g} % higher"
         words = (bound, bound.replace("at most", "more than"))
-        yield by.reading(name, answers, words, by.at_i, "", span(known, percent))
+        brief = RangeInWords(known, percent)
+        yield by.reading(name, answers, words, by.at_i, f"{brief}.", brief)
 
 
 def twenty_times(rows: Rows) -> Iterator[by.Reading]:
@@ -207,13 +207,15 @@ def twenty_times(rows: Rows) -> Iterator[by.Reading]:
             pairs = {shown(m): (here.at(method, i, image=m), here.at(DCA, i, image=m)) for m in images_of(here)}
             answers.append(by.worst(i, {image: _decided(i, *pair, least) for image, pair in pairs.items()}))
         ratios = [mean_ratio(ended.where(i=i), method) for i in ended.columns]
-        yield by.reading(name, answers, words, by.at_i, "", f"{span(ratios)} times", f"{least} to {most}")
+        brief = RangeInWords(ratios, unit="{} times")
+        yield by.reading(name, answers, words, by.at_i, f"{brief}.", brief, f"{least} to {most}")
     trials = at_rule(variant_trials(rows, dca_variants.DENOISING), "loose")
     for method in (method for method in trials.methods if method.endswith("from the start")):
         found = [geometric_ratio(trials.at(ALTMIN, i), trials.at(method, i)) for i in trials.columns]
         near = is_near(math.exp(float(np.mean(np.log(found)))), least, most)
         reason = f"On average {'within' if near else 'not within'} a factor of {NEAR:g} of {least} to {most}."
-        yield by.plain(f"DCA {method}", near, reason, "", f"{span(found)} times")
+        brief = RangeInWords(found, unit="{} times")
+        yield by.plain(f"DCA {method}", near, reason, f"{brief}.", brief)
 
 
 def _decided(i: int, ours: Trials, theirs: Trials, least: float) -> by.Answer:
@@ -234,25 +236,5 @@ def outperforms(weight: float, rows: Rows) -> Iterator[by.Reading]:
         level = [by.Answer(image, by.Outcome.OPEN, f"level within {LEVEL:g} dB") for image in found]
         answers = [a if abs(found[a.place]) <= LEVEL else by.answer(a.place, found[a.place] > 0) for a in level]
         if found:
-            brief = f"{span(found.values(), '{:+.2f}'.format)} dB"
-            yield by.reading(name, answers, ("better", "worse"), by.on_each, "", brief)
-    lines, answers, said = rows[denoising.NAME].where(study=beyond.LINES), [], []
-    for bounds in lines.seen("bounds"):
-        ours, convex = (fewest_lines(lines.where(l2_weight=w, bounds=bounds)) for w in (weight, 0.0))
-        fewer = by.answer(bounds, convex is None or (ours is not None and ours < convex))
-        answers.append(by.Answer(bounds, by.Outcome.OPEN, "both need as many") if ours == convex else fewer)
-        said.append(f"{ours or 'none'} against {convex or 'none'} ({bounds})")
-    if answers:
-        name, at = "radial lines of the phantom", lambda found: f"with {' and '.join(found)} values"
-        yield by.reading(name, answers, ("fewer", "more"), at, "", "; ".join(said))
-
-
-def fewest_lines(trials: Trials) -> int | None:
-    """The smallest number of lines such that it and all larger ones recover the phantom; None if there is none."""
-    errors: dict[int, Any] = {row["settings"]["lines"]: row["results"]["relative_error"] for row in trials.rows}
-    fewest = None
-    for count in sorted(errors, reverse=True):
-        if errors[count] is None or errors[count] > beyond.RECOVERED:
-            break
-        fewest = count
-    return fewest
+            brief = RangeInWords(found.values(), "{:+.2f}".format, "{} dB")
+            yield by.reading(name, answers, ("better", "worse"), by.on_each, f"{brief}.", brief)

@@ -15,10 +15,10 @@ import numpy as np
 from ell12.datasets import COMPRESSED_SENSING_SETUPS
 from ell12_paper import comparisons as by
 from ell12_paper.rows import Row
-from ell12_paper.studies import compressed_sensing, dca_variants, level_curves, prox_race, theory
+from ell12_paper.studies import compressed_sensing, convergence, dca_variants, level_curves, prox_race, theory
 from ell12_paper.studies.compressed_sensing import EARLY_CHANGE, RHO_ONE
 from ell12_paper.trials import Trials, Values, printed, published
-from ell12_paper.words import listed, percent, scientific, span
+from ell12_paper.words import RangeInWords, percent, scientific, span
 
 Rows = Mapping[str, Trials]  # by study
 
@@ -34,7 +34,16 @@ NEAR = 1.5  # a ratio within this factor of the printed one counts as the printe
 
 def setups(rows: Rows) -> list[Trials]:
     """The rows of each setup, with every i of the paper as a column."""
-    present = rows[SENSING]
+    return _by_setup(rows[SENSING])
+
+
+def earlier(rows: Rows) -> list[Trials]:
+    """Those that were stopped as by the author's earlier code."""
+    found = _by_setup(rows[dca_variants.NAME].where(study=dca_variants.EARLIER))
+    return [replace(trials, name=f"{trials.name}, {dca_variants.EARLIER}") for trials in found]
+
+
+def _by_setup(present: Trials) -> list[Trials]:
     chosen = [(name, present.where(setup=name)) for name in present.seen("setup", COMPRESSED_SENSING_SETUPS)]
     return [Trials(found.rows, name, found.seen("method", METHODS), "i", GRID) for name, found in chosen]
 
@@ -67,7 +76,8 @@ def faster_than(rival: str, *variants: str, rows: Rows) -> Iterator[by.Reading]:
     """Whether nmAPG(closed-form) is faster at every i at which the paper's own table has it so."""
     grid = [i for i in GRID if _seconds(OURS, i) < _seconds(rival, i)]
     paper = span([_seconds(rival, i) / _seconds(OURS, i) for i in grid])
-    for trials, method in product(setups(rows), (rival, *variants)):
+    before = product((trials for trials in earlier(rows) if rival in trials.methods), (rival,))
+    for trials, method in (*product(setups(rows), (rival, *variants)), *before):
         pairs = {i: (trials.at(OURS, i), trials.at(method, i)) for i in grid}
         yield by.contest(trials.name + ", ρ = 1" * (method != rival), pairs, by.at_i, paper=paper)
 
@@ -79,8 +89,9 @@ def default_is_faster(rows: Rows) -> Iterator[by.Reading]:
         excess = {i: excesses(*(t.values("objective") for t in pair)) for i, pair in pairs.items()}
         worse = [f"i = {i}, repeat {r}: {percent(e)}" for i in GRID for r, e in excess[i].items() if e > 1e-4]
         found = by.contest(trials.name, pairs, by.at_i)
-        reached = f" A higher objective in {'; '.join(worse)}." if worse else ""
-        yield replace(found, numbers=found.numbers + reached)
+        count = f"a higher objective in {len(worse) or 'none'} of {sum(map(len, excess.values()))} runs"
+        numbers = f"{found.numbers} {count.capitalize()}{': ' * bool(worse)}{'; '.join(worse)}."
+        yield replace(found, numbers=numbers, brief=f"{found.brief}, {count}")
 
 
 def slowest(rows: Rows) -> Iterator[by.Reading]:
@@ -91,9 +102,9 @@ def slowest(rows: Rows) -> Iterator[by.Reading]:
         each = {i: {r: by.faster(i, *pair) for r, pair in found.items()} for i, found in pairs.items()}
         answers = [by.worst(i, found) for i, found in each.items()]
         known = [value for found in pairs.values() if not math.isnan(value := by.ratio(*found["SCP"][::-1]))]
-        brief = f"SCP takes {span(known)} times as long" if known else ""
+        brief = RangeInWords(known, unit="SCP takes {} times as long")
         name = trials.name + ", ρ = 1" * (dca == RHO_ONE)
-        yield by.reading(name, answers, ("slower than all others", "not the slowest"), by.at_i, "", brief)
+        yield by.reading(name, answers, ("slower than all others", "not the slowest"), by.at_i, f"{brief}.", brief)
 
 
 def more_accurate(rows: Rows) -> Iterator[by.Reading]:
@@ -104,24 +115,24 @@ def more_accurate(rows: Rows) -> Iterator[by.Reading]:
 
 
 def larger_objective(rows: Rows) -> Iterator[by.Reading]:
-    """Whether SCP ends higher; the paper does not say when it stops, so that there are two rules."""
-    rules = {"at the same stationarity": False, f"at a relative change of {scientific(EARLY_CHANGE)}": True}
-    for trials in setups(rows):
-        for rule, is_early in rules.items():
-            ended = early(trials) if is_early else trials
-            answers, means = [], []
-            for i in trials.columns:
-                scp, ours = ended.at("SCP", i), ended.at(OURS, i)
-                found = excesses(scp.values("objective"), ours.values("objective"))
-                means.append(float(np.mean([*found.values()])) if found else math.nan)
-                answers.append(_excess_answer(i, found, not is_early and scp.n_limited + ours.n_limited > 0))
-            shown = ", ".join("not known" if math.isnan(mean) else percent(mean) for mean in means)
-            known = [mean for mean in means if not math.isnan(mean)]
-            bound = f"larger by more than {100 * SAME_OBJECTIVE:g} %"
-            numbers = f"Mean excess of SCP's objective over {OURS}'s at i = {listed(GRID)}: {shown}."
-            brief = span(known, percent) if known else ""
-            name, words = f"{trials.name}, stopped {rule}", (bound, f"not {bound}")
-            yield by.reading(name, answers, words, by.at_i, numbers, brief)
+    """Whether SCP ends higher; the paper does not say when it stops, so that there are three rules."""
+    change = scientific(EARLY_CHANGE)
+    ended = [(f"{t.name}, stopped at the same stationarity", t, True) for t in setups(rows)]
+    ended += [(f"{t.name}, stopped at a relative change of {change}", early(t), False) for t in setups(rows)]
+    ended += [(t.name, t, True) for t in earlier(rows)]
+    for name, trials, has_limits in ended:
+        answers, means = [], []
+        for i in trials.columns:
+            scp, ours = trials.at("SCP", i), trials.at(OURS, i)
+            found = excesses(scp.values("objective"), ours.values("objective"))
+            means.append(float(np.mean([*found.values()])) if found else math.nan)
+            answers.append(_excess_answer(i, found, has_limits and scp.n_limited + ours.n_limited > 0))
+        shown = ", ".join("not known" if math.isnan(mean) else percent(mean) for mean in means)
+        known = [mean for mean in means if not math.isnan(mean)]
+        bound = f"larger by more than {100 * SAME_OBJECTIVE:g} %"
+        numbers = f"Mean excess: {shown}."
+        brief = RangeInWords(known, percent)
+        yield by.reading(name, answers, (bound, f"not {bound}"), by.at_i, numbers, brief)
 
 
 def excesses(objectives: Values, reference: Values) -> Values:
@@ -159,11 +170,10 @@ def is_near(value: float, low: float, high: float | None = None) -> bool:
 
 # The proximal step and the level curves
 
-CASES, CLOSED, NUMERICAL = prox_race.CASES, "closed-form", "numerical"
-# Below the smallest size the call itself takes most of the time. An entry in a cache costs a fraction of one in
-# memory, so that a slope is taken over at least three sizes whose copies cost within a factor of two per entry. Up
-# to LINEAR it counts as O(d), above BEYOND not, in between the claim stays open.
-SMALLEST, SAME_LEVEL, FEWEST, LINEAR, BEYOND = 10_000, 2.0, 3, 1.15, 1.3
+CLOSED, NUMERICAL = "closed-form", "numerical"
+# Below SMALLEST the call itself takes most of the time. An entry in memory costs several times one in a cache, for
+# a copy too: so the time is taken over that of a copy. A power of d up to LINEAR counts as O(d).
+SMALLEST, LINEAR = 10_000, 1.15
 
 
 def median(trials: Trials, method: str, case: str, d: int, result: str) -> float:
@@ -177,37 +187,18 @@ def sizes(trials: Trials, case: str) -> list[int]:
     return sorted(found[0] & found[1])
 
 
-def _level(trials: Trials, case: str) -> list[int]:
-    """The longest run of large sizes at which copying an entry costs about the same: one level of the memory."""
-    large = sorted(d for d in trials.where(method=CLOSED, case=case).seen("d") if d >= SMALLEST)
-    copies = {d: median(trials, CLOSED, case, d, "copy_seconds") / d for d in large}
-    runs = [large[i:j] for i in range(len(large)) for j in range(i + 1, len(large) + 1)]
-    flat = [run for run in runs if max(copies[d] for d in run) <= SAME_LEVEL * min(copies[d] for d in run)]
-    return max(flat, key=len, default=[])
-
-
-def _slopes(trials: Trials, case: str) -> list[float]:
-    """The slope of the closed form's time against d, both logarithmic, in each repeat; none with too few sizes."""
-    level = _level(trials, case)
-    times = [trials.where(method=CLOSED, case=case, d=d).values("seconds") for d in level]
-    shared = set.intersection(*map(set, times)) if len(level) >= FEWEST else set()
-    logs = {r: np.log([found[r] for found in times]) for r in sorted(shared)}
-    return [float(np.polyfit(np.log(level), log, 1)[0]) for log in logs.values()]
-
-
 def linear_time(rows: Rows) -> Iterator[by.Reading]:
-    """Whether the closed form's time grows no faster than d."""
-    trials = rows[prox_race.NAME]
-    slopes = {case: found for case in trials.seen("case") if (found := _slopes(trials, case))}
-    if not slopes:
-        yield by.Reading("", by.Outcome.OPEN, f"Fewer than {FEWEST} sizes have a memory that costs the same.")
-        return
-    largest = max(max(found) for found in slopes.values())
-    least = max(min(found) for found in slopes.values())
-    outcome = by.Outcome.HOLDS if largest <= LINEAR else by.Outcome.FAILS if least > BEYOND else by.Outcome.OPEN
-    shown = "; ".join(f"{span(found, '{:.2f}'.format)} ({case})" for case, found in slopes.items())
-    reason = f"The slope of log time against log d is at most {largest:.2f} where the memory costs the same."
-    yield by.Reading("", outcome, reason, f"Slopes over the repeats: {shown}.", f"slope at most {largest:.2f}")
+    """Whether the closed form's time, over that of a copy and times d, grows no faster than d."""
+    trials, slopes = rows[prox_race.NAME].where(method=CLOSED), {}
+    for case in trials.seen("case"):
+        large = sorted(d for d in trials.where(case=case).seen("d") if d >= SMALLEST)
+        times = [[median(trials, CLOSED, case, d, f"{what}seconds") for d in large] for what in ("", "copy_")]
+        if len(large) > 2:
+            slopes[case] = 1 + float(np.polyfit(np.log(large), np.log(times[0]) - np.log(times[1]), 1)[0])
+    if slopes:
+        brief = f"a power of {span(slopes.values(), '{:.2f}'.format)}"
+        reason = f"In units of a copy of z the time grows as {brief} of d, from {SMALLEST:,} entries on."
+        yield by.plain("", max(slopes.values()) <= LINEAR, reason, "", brief)
 
 
 def prox_ratios(trials: Trials) -> dict[tuple[str, int], float]:
@@ -252,13 +243,75 @@ def no_violation(study: str, rows: Rows) -> Iterator[by.Reading]:
     for row in rows[theory.NAME].where(study=study).rows:
         count, worst = row["results"]["violations"], row["results"]["worst"]
         brief = f"{count or 'no'} violation{'s' * (count > 1)} in {row['settings']['problems']} problems"
-        yield by.plain("", not count, f"There is {brief}.", f"Largest excess: {worst:.1g} of ||z||².", brief)
+        yield by.plain("", not count, f"Largest excess: {worst:.1g} of ||z||².", "", brief)
 
 
 def converges(rows: Rows) -> Iterator[by.Reading]:
     """Whether nmAPG ends at stationary points, and whether the running average of its objective falls."""
-    found = [row["results"] for row in rows[theory.NAME].where(study=theory.CONVERGENCE).rows]
+    found = [row["results"] for row in rows[theory.NAME].where(study=convergence.CONVERGENCE).rows]
     if found:
         largest, rise = max(f["stationarity"] for f in found), max(f["largest_rise"] for f in found)
         reason = f"Stationarity at most {largest:.1g}; the average rises by at most {rise:.1g} of it."
         yield by.plain("", largest <= 1e-8 and rise <= 1e-12, reason, "", f"stationarity {largest:.1g}")
+
+
+def admm_moves_on(rows: Rows) -> Iterator[by.Reading]:
+    """Whether ADMM with a weight that stays does not come to rest on the row-wise penalty."""
+    found = {
+        r["settings"]["threshold"]: r["results"] for r in rows[theory.NAME].where(study=convergence.ADMM).rows
+    }
+    fixed = [100 * results["least_move"] for threshold, results in found.items() if threshold]
+    if fixed:
+        brief = f"{span(fixed)} % a step"
+        rest = f"with a growing weight by {scientific(100 * found[None]['least_move'])} %"
+        reason = f"After 400 steps the image moves by {brief}, {rest}."
+        yield by.plain("", min(fixed) > 100 * found[None]["least_move"] * STILL, reason, "", brief)
+
+
+STILL = 100  # times as far as with a growing weight: an image that moves so far is not at rest
+SAME_MINIMUM = 1e-6  # the gap of the certificate
+
+
+def counted_minima(trials: Trials) -> dict[str, tuple[int, int]]:
+    """For each method, how many answers are proved to be global minima, and how many lie above a better point."""
+    found = [row["results"] for row in trials.rows]
+    methods = found[0]["excess"] if found else ()
+    reached = {method: [r["excess"][method] <= SAME_MINIMUM for r in found] for method in methods}
+    proved = [r["proved"] for r in found]
+    return {
+        m: (sum(p and at for p, at in zip(proved, r, strict=True)), r.count(False)) for m, r in reached.items()
+    }
+
+
+def global_minima(rows: Rows) -> Iterator[by.Reading]:
+    """Which answers are global minima, by the certificate."""
+    trials = rows[theory.NAME].where(study=convergence.GLOBAL)
+    for draws in trials.seen("draws", convergence.DRAWS):
+        chosen = trials.where(draws=draws)
+        counts, total = counted_minima(chosen), len(chosen.rows)
+        answers = []
+        for method, (proved, above) in counts.items():
+            unknown = by.Answer(method, by.Outcome.OPEN, "not all are proved, none is refuted")
+            answers.append(unknown if not above and proved < total else by.answer(method, not above))
+        shares = [span([pair[k] for pair in counts.values()]) for k in (0, 1)]
+        said = "; ".join(f"{method} {pair[0]} and {pair[1]}" for method, pair in counts.items())
+        numbers = f"Of {total} answers proved, and above a better one: {said}."
+        brief = f"{shares[0]} of {total} proved, {shares[1]} above a better one"
+        yield by.reading(draws, answers, ("global", "not always"), ", ".join, numbers, brief)
+
+
+def grows_as_said(rows: Rows) -> Iterator[by.Reading]:
+    """Whether the time of a matrix step grows no faster than k^2 (m + n) + k |known|."""
+    trials = rows[theory.NAME].where(study=convergence.MATRIX)
+    for varied, (words, most) in {
+        "rank": ("rank", 2),
+        "side": ("sides", 1),
+        "known": ("known entries", 1),
+    }.items():
+        here = trials.where(varied=varied)
+        values = sorted(here.seen(varied))
+        times = [float(np.median(list(here.where(**{varied: v}).values("seconds").values()))) for v in values]
+        if len(values) > 1:
+            slope = float(np.polyfit(np.log(values), np.log(times), 1)[0])
+            reason = f"The slope of log time against the logarithm of the {words} is {slope:.2f}, at most {most}."
+            yield by.plain(words, slope <= most * LINEAR, reason, "", f"slope {slope:.2f}")

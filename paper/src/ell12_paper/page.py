@@ -1,4 +1,4 @@
-"""The report: rows become one HTML page, its tables as Markdown, and one line of CSV for each trial."""
+"""The report: rows become one HTML page, and one line of CSV for each trial."""
 
 from __future__ import annotations
 
@@ -13,29 +13,32 @@ import pandas as pd
 
 from ell12_paper import STUDIES, provenance
 from ell12_paper.claims import KINDS, by_study, claims_of, lines
-from ell12_paper.comparisons import MARKS, Claim, tally
+from ell12_paper.comparisons import MARKS, tally
 from ell12_paper.figures import figures
 from ell12_paper.judges import Rows
 from ell12_paper.rows import Row, read_rows, write
 from ell12_paper.studies.images import LIKELY, STAND_INS
-from ell12_paper.tables import Cell, Table, tables
+from ell12_paper.tables import tables
 from ell12_paper.trial_runs import RunError
 from ell12_paper.trials import Trials, published
+from ell12_paper.verify import opened
 from ell12_paper.words import duration
 
-PAGE, TRIALS, TABLES = "index.html", "results.csv", "tables.md"
+PAGE, TRIALS = "index.html", "results.csv"
 ENVIRONMENT = jinja2.Environment(
     loader=jinja2.PackageLoader("ell12_paper"), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
 )
 
 
-def report(folder: Path) -> list[str]:
-    """Write the page, the tables and the trials of a folder of rows; the claims as lines of text."""
-    kept, _ = read_rows(folder)
+def report(source: Path, folder: Path) -> list[str]:
+    """Write the page, the tables and the trials of a run into a folder; the claims as lines of text."""
+    with opened(source) as place:
+        kept, known = read_rows(place)[0], provenance.read(place)
     if not kept:
-        raise RunError(f"{folder} holds no rows to report: run `ell12-paper run --out {folder}` first")
+        raise RunError(f"{source} holds no rows to report: run `ell12-paper run --out {source}` first")
     rows = by_study(kept)
-    claims, facts = claims_of(rows), facts_of(kept, provenance.read(folder))
+    claims, facts = claims_of(rows), facts_of(kept, known)
+    folder.mkdir(parents=True, exist_ok=True)
     parts: dict[str, dict[str, list[Any]]] = {}
     things: list[Any] = [*tables(rows), *figures(rows)]
     for shown in things:
@@ -50,7 +53,6 @@ def report(folder: Path) -> list[str]:
         marks=MARKS,
     )
     write(folder / PAGE, page)
-    write(folder / TABLES, markdown(rows, claims, facts))
     flat = pd.json_normalize([{k: v for k, v in row.items() if k not in ("key", "check")} for row in kept])
     scalars = [name for name in flat.columns if not flat[name].map(lambda value: isinstance(value, list)).any()]
     write(folder / TRIALS, flat[scalars].to_csv(index=False))
@@ -65,8 +67,7 @@ def _prose() -> dict[str, dict[str, str]]:
 def prose(name: str, rows: Rows) -> dict[str, Any]:
     """The title, the size and the paragraphs of a study, their numbers filled in."""
     trials = rows[name]
-    shown = [row["settings"] for row in trials.rows if row["settings"].get("study") != "radial lines"]
-    sizes = [settings["size"] for settings in shown if "size" in settings]
+    sizes = [row["settings"]["size"] for row in trials.rows if "size" in row["settings"]]
     numbers = {key: (trials.seen(key) or ("",))[0] for key in ("n_samples", "problems")}
     numbers |= {"size": min(sizes, default=""), "repeats": trials.n_repeats, "pictures": _pictures(trials)}
     text = _prose()[name]
@@ -97,37 +98,3 @@ def facts_of(rows: Sequence[Row], known: Row | None) -> dict[str, str]:
 
 def _different(places: Iterable[Row], name: str) -> str:
     return " and ".join(dict.fromkeys(str(place[name]) for place in places if place.get(name)))
-
-
-def markdown(rows: Rows, claims: Sequence[Claim], facts: dict[str, str]) -> str:
-    """What was run, the claims with their readings, and every table."""
-    found = ["# The paper's experiments, reproduced", "", *(f"- {name}: {value}" for name, value in facts.items())]
-    for name in STUDIES:
-        if rows[name].rows:
-            text = prose(name, rows)
-            found += ["", f"## {text['title']}", "", f"{text['scale'].capitalize()}.", ""]
-            for claim in (claim for claim in claims if claim.study == name):
-                found.append(f"- {MARKS[claim.outcome]} **{claim.outcome.value}**: {claim.text}")
-                for r in claim.readings:
-                    words = " ".join(filter(None, (f"{r.name}:" * bool(r.name), r.reason, r.numbers)))
-                    found.append(f"  - {MARKS[r.outcome]} {words}")
-            for table in (table for table in tables(rows) if table.study == name):
-                found += ["", *markdown_table(table)]
-    return "\n".join(found) + "\n"
-
-
-def markdown_table(table: Table) -> list[str]:
-    """The lines of a table with its title and its note."""
-    heading = f"### {table.number}: {table.title}" if table.number else f"### {table.title}"
-    body = [row_of((label, *map(_cell, cells))) for label, cells in table.rows]
-    note = ["", table.note] if table.note else []
-    return [heading, "", row_of(table.columns), "|" + " --- |" * len(table.columns), *body, *note]
-
-
-def row_of(texts: Iterable[str]) -> str:
-    """One line of a table."""
-    return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
-
-
-def _cell(cell: Cell) -> str:
-    return "<br>".join((f"**{cell.text}**" if cell.best else cell.text, *cell.lines))

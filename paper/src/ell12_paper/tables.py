@@ -18,11 +18,10 @@ from ell12_paper.image_judges import at_rule, mean_ratio
 from ell12_paper.judges import OURS, Rows
 from ell12_paper.rows import Row
 from ell12_paper.studies import dca_variants, denoising
-from ell12_paper.studies.compressed_sensing import RHO_ONE
 from ell12_paper.studies.image_completion import METHODS
 from ell12_paper.studies.images import shown
 from ell12_paper.trials import Trials, comparable, geometric_ratio, logarithms, mean_of, printed, published
-from ell12_paper.words import duration, number, percent, plus_minus, scientific, span
+from ell12_paper.words import duration, number, percent, plus_minus
 
 
 @dataclass(frozen=True)
@@ -49,10 +48,9 @@ class Table:
 
 # How the value of a setting is written, and in which order values come.
 HEADS: dict[str, Any] = {"image": shown, "i": "i = {}".format, "d": "d = {:,}".format}
-HEADS |= {"l2_weight": "l2_weight {:g}".format, "bounds": "{} values".format}
+HEADS |= {"l2_weight": "l2_weight {:g}".format}
 HEADS |= {"theta": lambda v: f"θ = {v:g}" if v else "θ = √α"}
 ORDERS = {"image": image_judges.IMAGES, "method": (*METHODS, *judges.METHODS, *denoising.METHODS)}
-BOLD = " Bold: the lowest, and those that the paired t-test at 95 % on logarithms does not tell from it."
 
 
 def tables(rows: Rows) -> Iterator[Table]:
@@ -63,8 +61,6 @@ def tables(rows: Rows) -> Iterator[Table]:
         for value in chosen.seen(spec["each"]) if "each" in spec else ("",) if chosen.rows else ():
             one = chosen.where(**{spec["each"]: value}) if value else chosen
             yield _table(spec, one, f" ({value})" if value else "")
-    if rows[image_judges.COMPLETION].rows:
-        yield from _printed_tables()
 
 
 def _table(spec: Mapping[str, Any], trials: Trials, end: str) -> Table:
@@ -75,11 +71,10 @@ def _table(spec: Mapping[str, Any], trials: Trials, end: str) -> Table:
     for head, place in sides["rows"].items():
         found = [(column.where(**place), column) for column in columns.values()]
         body.append((head, tuple(cell(*pair) if pair[0].rows else Cell("no rows") for pair in found)))
-    many = f"Mean ± standard deviation over {trials.n_repeats} repeats.{BOLD}"
-    note = spec.get("note", "").replace("bold", many if trials.n_repeats > 1 else "One repeat.")
     part = spec.get("part", end.strip(" ()").capitalize())
     heads = (": ".join(spec["rows"]), *columns)
-    return Table(spec["study"], part, spec["title"] + end, heads, tuple(body), note, spec.get("number", ""))
+    title, note, number = spec["title"] + end, spec.get("note", ""), spec.get("number", "")
+    return Table(spec["study"], part, title, heads, tuple(body), note, number)
 
 
 def _places(trials: Trials, settings: list[str]) -> dict[str, Row]:
@@ -95,43 +90,28 @@ def _size(value: Any) -> tuple[float, str]:
     return (value, "") if isinstance(value, int | float) else (-1.0, str(value))
 
 
-def _printed_tables() -> Iterator[Table]:
-    """The paper's Table III, whose images are others than ours."""
-    for what, key, decimals in (("RMSE x 100", "rmse_times_100", 2), ("CPU seconds", "cpu_seconds", 1)):
-        values = published()[image_judges.COMPLETION][key]
-        pairs = [(m, [values[image][m] for image in values]) for m in values["Mountain"]]
-        body = [(m, tuple(Cell(plus_minus(pair[0], pair[1], decimals)) for pair in found)) for m, found in pairs]
-        title = f"As the paper prints it, on its own images: {what}"
-        heads, number = ("method", *values), "Table III"
-        yield Table(image_judges.COMPLETION, "The paper's table", title, heads, tuple(body), "", number)
-
-
 # Cells: of the trials here, and of all in the column
 
 
 def seconds(here: Trials, column: Trials) -> Cell:
     """CPU seconds, as a bound where a run ended at its limit."""
-    return _measured(here, column, "cpu_seconds", "cpu_seconds")
+    return _measured(here, column, "cpu_seconds")
 
 
 def error(here: Trials, column: Trials) -> Cell:
     """RMSE times 100."""
-    return _measured(here, column, "rmse", "rmse_times_100")
+    return _measured(here, column, "rmse")
 
 
-def error_missing(here: Trials, column: Trials) -> Cell:
-    """RMSE over the missing pixels, times 100."""
-    return _measured(here, column, "rmse_missing")
-
-
-def _measured(here: Trials, column: Trials, result: str, printed_as: str = "") -> Cell:
-    """Mean and deviation, the best in bold; below it what is printed of the same data, and what limited it."""
+def _measured(here: Trials, column: Trials, result: str) -> Cell:
+    """Mean and deviation, the best in bold; below it the error that is printed, and what limited ours."""
     each = {m: column.where(method=m) for m in column.seen("method")}
     finished = {m: t for m, t in each.items() if result != "cpu_seconds" or not t.n_limited}
     best = comparable({m: logarithms(found.values(result)) for m, found in finished.items()})
-    (method,), i = here.seen("method"), here.seen("i")
-    theirs = printed(printed_as, method, i[0]) if printed_as and i and judges.is_papers(here) else None
-    lines = (f"paper {plus_minus(theirs[0], theirs[1], 1 if result == 'cpu_seconds' else 2)}",) if theirs else ()
+    (method,), (place,) = here.seen("method"), here.seen("i") or here.seen("image")
+    is_papers = isinstance(place, str) or judges.is_papers(here)
+    theirs = printed("rmse_times_100", method, place) if result == "rmse" and is_papers else None
+    lines = (f"[{theirs[0]:.2f}]",) if theirs else ()
     return Cell(value_words(here, result), (*lines, *limit_words(here)), method in best)
 
 
@@ -160,37 +140,11 @@ def _limit(row: Row) -> str:
 
 
 def printed_over_ours(here: Trials, _: Trials) -> Cell:
-    """The paper's mean time over ours; DCA's with rho = 1 stands beside the printed DCA."""
-    (method,), (i,) = here.seen("method"), here.seen("i")
-    theirs = printed("cpu_seconds", "DCA" if method == RHO_ONE else method, i)
-    return Cell(number(theirs[0] / here.mean("cpu_seconds")) if theirs else "not printed")
-
-
-def multiple(here: Trials, column: Trials) -> Cell:
-    """The time over that of nmAPG(closed-form)."""
-    return Cell(time_ratio(column.where(method=OURS), here))
-
-
-def reached(here: Trials, _: Trials) -> Cell:
-    """The objective and the stationarity."""
-    return Cell(f"{here.mean('objective'):.6g}", (scientific(max(here.values("stationarity").values())),))
-
-
-def stopped_early(here: Trials, column: Trials) -> Cell:
-    """What an early rule would have given."""
-    chosen = judges.early(here)
-    if not chosen.values("rmse"):
-        return Cell("never met")
-    found = judges.excesses(chosen.values("objective"), column.where(method=OURS).values("objective"))
-    excess = (f"objective {percent(mean_of(found))}",) if here.seen("method") != ("FISTA",) else ()
-    return Cell(f"{100 * chosen.mean('rmse'):.2f}", (*excess, f"{number(chosen.mean('cpu_seconds'))} s"))
-
-
-def ended(here: Trials, _: Trials) -> Cell:
-    """The rank, the iterations and the stationarity at the end."""
-    left = f"stationarity {scientific(max(here.values('stationarity').values()))}"
-    ranks, steps = (span(here.values(result).values()) for result in ("rank", "n_iter"))
-    return Cell(f"rank {ranks}", (f"{steps} iterations", left, *limit_words(here)))
+    """The paper's mean time over ours; of DCA with rho = 1, of LMaFit with growing rank too."""
+    (method,), (place,) = here.seen("method"), here.seen("i") or here.seen("image")
+    theirs = printed("cpu_seconds", method.partition("(rho")[0].partition("(growing")[0], place)
+    bound = "≤ " * bool(here.n_limited)
+    return Cell(bound + number(theirs[0] / here.mean("cpu_seconds")) if theirs else "–")
 
 
 def along_grid(trials: Trials, method: str, image: str, result: str) -> dict[float, float]:
@@ -205,29 +159,8 @@ def best_on_grid(here: Trials, _: Trials) -> Cell:
     (method,), (image,) = here.seen("method"), here.seen("image")
     errors = along_grid(here, method, image, "rmse_missing")
     at = min(errors, key=lambda value: errors[value])
-    edge = ("end of the grid",) if at in (min(errors), max(errors)) else ()
-    return Cell(f"{100 * errors[at]:.2f}", (f"at {METHODS[method].parameter} {at:g}", *edge))
-
-
-def two_errors(here: Trials, _: Trials) -> Cell:
-    """The error over all pixels and over the missing ones."""
-    return Cell(value_words(here, "rmse"), (f"missing {value_words(here, 'rmse_missing')}",))
-
-
-def _late_and_early(here: Trials, result: str) -> Cell:
-    late, early = (at_rule(here, rule) for rule in ("strict", "loose"))
-    lines = () if here.seen("method") == (denoising.OURS,) else (f"early {value_words(early, result)}",)
-    return Cell(value_words(late, result), (*lines, *limit_words(late)))
-
-
-def late_and_early_error(here: Trials, _: Trials) -> Cell:
-    """The error at the two rules."""
-    return _late_and_early(here, "rmse")
-
-
-def late_and_early_seconds(here: Trials, _: Trials) -> Cell:
-    """The time at the two rules."""
-    return _late_and_early(here, "cpu_seconds")
+    edge = ", the end" if at in (min(errors), max(errors)) else ""
+    return Cell(f"{100 * errors[at]:.2f}", (f"{METHODS[method].parameter} {at:g}{edge}",))
 
 
 def times_faster(here: Trials, column: Trials) -> Cell:
@@ -244,13 +177,8 @@ RULES = ("loose", "strict")
 
 
 def psnr(here: Trials, _: Trials) -> Cell:
-    """The best PSNR and its strength."""
-    return Cell(f"{here.mean('psnr'):.2f}", (f"α {number(here.mean('alpha'))}",))
-
-
-def lines_needed(here: Trials, _: Trials) -> Cell:
-    """The fewest radial lines."""
-    return Cell(str(image_judges.fewest_lines(here) or "none of those tried"))
+    """The best PSNR."""
+    return Cell(f"{here.mean('psnr'):.2f}")
 
 
 def variant(here: Trials, column: Trials) -> Cell:
@@ -270,9 +198,16 @@ def _variant(ours: Trials, theirs: Trials, low: float, high: float) -> Cell:
     return Cell(bounded(value, ours, theirs), (), judges.is_near(value, low, high) and not theirs.n_limited)
 
 
+def stopped_as_before(here: Trials, column: Trials) -> Cell:
+    """The time over that of nmAPG, and the excess of the objective."""
+    ours = column.where(method=OURS)
+    found = judges.excesses(here.values("objective"), ours.values("objective"))
+    excess = (f"objective {percent(mean_of(found))}",) if here.seen("method") == ("SCP",) else ()
+    return Cell(time_ratio(ours, here), excess)
+
+
 def step(here: Trials, _: Trials) -> Cell:
-    """The time of a proximal step, and its iterations."""
+    """The time of a proximal step."""
     settings = here.rows[0]["settings"]
-    place = (settings["method"], settings["case"], settings["d"])
-    time, steps = (judges.median(here, *place, result) for result in ("seconds", "n_iter"))
-    return Cell(f"{1e3 * time:.3g} ms", (f"{steps:g} iterations",))
+    time = judges.median(here, settings["method"], settings["case"], settings["d"], "seconds")
+    return Cell(f"{1e3 * time:.3g}")

@@ -203,6 +203,7 @@ def measured(
         pool.shutdown(wait=False, cancel_futures=True)
         for process in set(multiprocessing.active_children()) - others:
             process.kill()
+            process.join()
 
 
 def _result(future: Any) -> Measurement:

@@ -16,6 +16,7 @@ from typing import Any
 
 from ell12_paper import provenance
 from ell12_paper.rows import FILE, Row, read_rows
+from ell12_paper.studies.images import names
 from ell12_paper.trial_runs import Measurement, RunError, Show, Trial, Wish, measured
 from ell12_paper.trials import published
 from ell12_paper.words import number, percent, scientific, span
@@ -191,6 +192,9 @@ def _versions(rows: Sequence[Row]) -> str:
 def _planned(rows: Sequence[Row], known: Row | None, wrong: list[str]) -> list[Trial]:
     """The trials of the plan that have a row; what is missing or too much is wrong."""
     if known is None:
+        return []
+    if (pictures := provenance.images_of(known["runs"][0])) != names():
+        wrong.append(f"its pictures, {', '.join(pictures)}, are not here: give their folder by --images")
         return []
     wish = Wish(preset=known["runs"][0]["preset"], seed=known["runs"][0]["seed"])
     whole = {trial.key: trial for trial in wish.trials()}

@@ -61,6 +61,30 @@ def span(values: Iterable[float], show: Callable[[float], str] = number) -> str:
     return " to ".join(dict.fromkeys((show(min(numbers)), show(max(numbers)))))
 
 
+class RangeInWords(str):
+    """The range of some numbers in words, such as "1.2 to 3.4 times", which several ranges of one unit share.
+
+    Examples
+    --------
+    >>> from ell12_paper.words import RangeInWords
+    >>> RangeInWords([3.4, 1.2], unit="{} times"), RangeInWords([])
+    ('1.2 to 3.4 times', '')
+    """
+
+    values: tuple[float, ...]
+    show: Callable[[float], str]
+    unit: str
+
+    def __new__(
+        cls, values: Iterable[float], show: Callable[[float], str] = number, unit: str = "{}"
+    ) -> RangeInWords:
+        """Keep the numbers beside the words."""
+        known = tuple(values)
+        new = super().__new__(cls, unit.format(span(known, show)) if known else "")
+        new.values, new.show, new.unit = known, show, unit
+        return new
+
+
 def listed(values: Iterable[int]) -> str:
     """Whole numbers as a list, in which more than two consecutive ones are a range.
 

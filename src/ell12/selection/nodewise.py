@@ -23,7 +23,7 @@ from ell12.operators.linear_operator import to_dense
 from ell12.penalties import L12
 from ell12.protocols import Array
 from ell12.selection.local_model import LocalColumns
-from ell12.solvers.gram_descent import SWEEPS_ALONE, descend_on
+from ell12.solvers.gram_descent import engine_for
 
 MOST_CALLS = 50  # of coordinate descent for one nodewise Lasso
 Directions = Callable[[Array], Array]  # numbers of columns -> their directions, one for each
@@ -93,7 +93,7 @@ class GramSolver:
     def __init__(self, columns: LocalColumns) -> None:
         self.columns = columns
         self.gram = np.ascontiguousarray(columns.correlations())
-        self.descend = descend_on(self.gram)[0]
+        self.descend = engine_for(self.gram)[0].descend
 
     def solve(self, j: int, strength: float, x: Array) -> Array:
         """The coefficients of the others, from those at another strength."""
@@ -101,7 +101,7 @@ class GramSolver:
         gradient = x[used] @ self.gram[used] - self.gram[j]
         above, zeros = np.full(x.size, strength), np.zeros(x.size)
         above[j] = np.inf  # holds it at zero
-        given = (-above, above, zeros, zeros, 0.0, 0.1 * TOL * strength, SWEEPS_ALONE)
+        given = (-above, above, zeros, zeros, 0.0, 0.1 * TOL * strength, np.inf)
         for _ in range(MOST_CALLS):  # one ends where the violation has not halved
             if self.descend(self.gram, gradient, x, *given):
                 break

@@ -7,50 +7,15 @@ import pytest
 
 pytest.importorskip("skimage", reason="the photographs ship with scikit-image")
 
-from ell12_paper.rows import key_of
 from ell12_paper.studies import image_completion as completion
-from ell12_paper.studies.image_completion import IN_TABLE, METHODS, measure, observed_pixels, trials
+from ell12_paper.studies.image_completion import METHODS, measure, observed_pixels
 from ell12_paper.studies.images import photograph
 
-SMALL = SimpleNamespace(
-    size=48,
-    n_repeats=1,
-    max_cpu_seconds=60.0,
-    max_iter=400,
-    sketchy_max_iter=5,
-    path_seconds=60.0,
-    path_max_iter=400,
-)
+SMALL = SimpleNamespace(size=48, max_cpu_seconds=60.0, max_iter=400, sketchy_max_iter=5)
 
 
 def settings(method, image="Windows", study="table", repeat=0, **changed):
     return completion._settings(SMALL, 0, study, image, method, repeat, **changed)
-
-
-# Trials
-
-
-def test_the_paper_preset_is_the_papers_experiment():
-    table = [s for s in trials("paper", 0) if s["study"] == "table"]
-    assert {(s["size"], s["rank"], s["alpha_factor"]) for s in table} == {(512, 200, 0.1)}
-    assert {s["repeat"] for s in table} == set(range(5))
-    assert len(table) == 5 * 3 * len(IN_TABLE)
-    assert {s["image"] for s in table} == {"Mountain", "Sea", "Windows"}
-
-
-@pytest.mark.parametrize("preset", ["quick", "paper"])
-def test_no_trial_is_planned_twice(preset):
-    keys = [key_of("completion", s) for s in trials(preset, 3)]
-    assert len(set(keys)) == len(keys)
-
-
-def test_every_method_is_tuned_by_its_own_parameter():
-    path = [s for s in trials("quick", 0) if s["study"] == "path" and s["image"] == "Sea"]
-    for method in completion.ALONG_PATH:
-        chosen = [s for s in path if s["method"] == method]
-        varied = {name for name in ("alpha_factor", "rank") if len({s[name] for s in chosen}) > 1}
-        assert varied == {"rank" if METHODS[method].parameter == "rank" else "alpha_factor"}
-        assert len({(s["max_cpu_seconds"], s["size"]) for s in chosen}) == 1  # one budget for all
 
 
 def test_half_of_the_pixels_are_known_the_same_for_every_method():
@@ -58,9 +23,6 @@ def test_half_of_the_pixels_are_known_the_same_for_every_method():
     assert known.sum() == 48 * 48 / 2
     np.testing.assert_array_equal(known, observed_pixels(settings("ER1MP")))
     assert not np.array_equal(known, observed_pixels(settings("nmAPG", repeat=1)))
-
-
-# Measures
 
 
 @pytest.fixture(scope="module")
@@ -105,38 +67,9 @@ def test_the_nuclear_norm_is_that_of_a_plain_reference(results):
     assert found["rmse_missing"] == pytest.approx(np.sqrt(np.mean((X - image)[~known] ** 2)), rel=1e-2)
 
 
-def test_centring_completes_the_image_less_its_mean(monkeypatch):
-    plain = measure(settings("nuclear norm(block)", study="centring", center=True))
-    image, known = photograph("Windows", 48), observed_pixels(settings("nmAPG"))
-    alpha, mean = 0.1 * np.abs(image[known]).max(), image[known].mean()
-    monkeypatch.setattr(completion, "photograph", lambda name, size: image - mean)
-    factor = alpha / np.abs((image - mean)[known]).max()
-    shifted = measure(settings("nuclear norm(block)", study="centring", alpha_factor=factor))
-    assert plain["rmse"] == pytest.approx(shifted["rmse"], rel=1e-6)
-    assert plain["difference"] is None
-
-
-def test_theta_is_the_square_root_of_alpha_unless_given(results):
-    assert results["FaNCL"]["theta"] == pytest.approx(np.sqrt(results["FaNCL"]["alpha"]))
-    assert measure(settings("log-sum(block)", study="theta", theta=5.0))["theta"] == 5.0
-
-
-def test_a_trial_is_repeatable(results):
-    again = measure(settings("SketchyCGM"))
-    assert {k: v for k, v in again.items() if "seconds" not in k} == {
-        k: v for k, v in results["SketchyCGM"].items() if "seconds" not in k
-    }
-
-
 def test_pictures_keep_the_size_of_the_difference(results):
     difference = np.random.default_rng(0).uniform(-0.1, 0.1, (256, 256))
     picture = completion.unpack_picture(completion.pack_picture(difference))
     expected = np.sqrt(np.mean(difference.reshape(128, 2, 128, 2) ** 2, axis=(1, 3))) / completion.PICTURE_SCALE
     np.testing.assert_allclose(picture, expected, atol=0.5 / 255)
     assert completion.unpack_picture(results["nmAPG"]["difference"]).shape == (48, 48)
-
-
-def test_a_step_taken_back_does_not_count_as_settled():
-    stop = completion._settled(1e-3)
-    assert not stop({"objective": [9.0, 5.0, 3.0, 3.0]})
-    assert stop({"objective": [9.0, 3.0, 2.9999, 2.9999]})

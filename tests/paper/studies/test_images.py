@@ -18,13 +18,18 @@ def test_the_stand_ins_are_grey_and_in_range():
         assert 0 <= picture.min() < picture.max() <= 1
 
 
-def test_a_folder_takes_their_place(tmp_path, monkeypatch):
+def test_a_folder_stands_for_them_and_rows_hold_no_copy_of_a_picture_without_a_licence(tmp_path, monkeypatch):
     ramp = np.tile(np.arange(0, 256, 8, dtype=np.uint8), (32, 1))
-    image.fromarray(ramp).save(tmp_path / "ramp.png")
+    for name in ("testimage", "own"):
+        image.fromarray(ramp).save(tmp_path / f"{name}.png")
     (tmp_path / "notes.txt").write_text("no picture")
     monkeypatch.setenv(images.FOLDER, str(tmp_path))
-    assert images.names() == ("ramp",)
-    enlarged = images.photograph("ramp", images.SIDE)
+    assert images.names() == ("testimage", "own")
+    enlarged = images.photograph("own", images.SIDE)
     np.testing.assert_allclose(enlarged[0, 8:504:16], enlarged[-1, 8:504:16])
     assert np.all(np.diff(enlarged[0]) >= 0)
-    assert {settings["image"] for settings in image_completion.trials("quick", 0)} == {"ramp"}
+    first = [s for s in image_completion.trials("quick", 0) if (s["study"], s["repeat"]) == ("table", 0)]
+    asked = [s | {"max_iter": 2} for s in first if s["method"] == "AIS-Impute"]
+    found = {s["image"]: image_completion.measure(s) for s in asked}
+    kept = {name: [results[key] is not None for key in ("clean", "difference")] for name, results in found.items()}
+    assert kept == {"testimage": [False, False], "own": [True, True]}

@@ -6,15 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ell12.completion.matrix_apg import (
-    DenseForm,
-    Estimate,
-    FactoredForm,
-    MatrixStep,
-    MatrixSteps,
-    combined_norm,
-    turns_back,
-)
+from ell12.completion.matrix_apg import DenseForm, Estimate, MatrixStep, MatrixSteps, combined_norm, turns_back
 from ell12.completion.singular_vectors import WarmBlock
 from ell12.completion.squared_error import EntryLoss
 from ell12.penalties import L12
@@ -85,7 +77,7 @@ class MatrixDCA:
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
         """Yield one iterate for each convex problem solved, and None after each step within one."""
-        form = DenseForm(loss) if loss.observed.suits_dense else FactoredForm(loss)
+        form = DenseForm(loss)
         take_step = MatrixSteps(loss, form, WarmBlock(start.x, rng=self.random_state))
         for step in self._steps(take_step, form.estimate(start.x), penalty):
             if step is None:

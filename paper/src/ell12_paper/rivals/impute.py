@@ -59,8 +59,6 @@ class SoftImpute(Rival):
         Passes of the power method in each step.
     spare : int, default 10
         Ritz vectors carried beyond the rank.
-    max_rank : int, optional
-        The largest rank.
     random_state : int, default 0
         Seed of the first block.
 
@@ -83,7 +81,6 @@ class SoftImpute(Rival):
 
     passes: int = 3
     spare: int = 10
-    max_rank: int | None = None
     random_state: int = 0
     needs: ClassVar[Needs] = Needs(EntryLoss, Spectral, "factors")
 
@@ -112,7 +109,7 @@ class SoftImpute(Rival):
         Z = SparsePlusLowRank(-length * sparse_gradient(loss, prediction_of(y)), [(c, p.x) for c, p in y])
         U, s, V = leading_svd(Z, basis, passes=self.passes, tol=tol)
         shrunk = penalty.prox_values(s, length)
-        rank = min(int(np.count_nonzero(shrunk > 0)), self.max_rank or shrunk.size)
+        rank = int(np.count_nonzero(shrunk > 0))
         return loss.point(LowRank(U[:, :rank], shrunk[:rank], V[:, :rank])), V
 
     def next_basis(self, ritz: np.ndarray, rank: int, rng: np.random.Generator) -> np.ndarray:
@@ -134,12 +131,8 @@ class SoftImpute(Rival):
 
         Its subgradient is the part of the move that lies off the observed entries. It is estimated by the part on
         them, as if the move were spread evenly; ``excess`` is how far the strength in use is from the penalty's.
-        Where the bound on the rank binds the violation among matrices of that rank is exact.
         """
         value = loss.value(new) + penalty.value(new.x)
-        if new.x.rank == self.max_rank:
-            violation = penalty.tangent_violation(new.x, loss.gradient(new))
-            return Iterate(new, value, violation + excess, capped=True)
         fraction = loss.observed.fraction
         off = max(math.sqrt((1 - fraction) / fraction), 1e-3)
         moved = float(np.linalg.norm(new.prediction - prediction_of(y)))
@@ -166,7 +159,7 @@ class AISImpute(SoftImpute):
         ``max(1e-6, 0.95^k)``.
     spare : int, default 5
         Ritz vectors carried beyond the rank. The published method carries none, and can then miss directions.
-    max_rank, random_state
+    random_state
         As in `SoftImpute`.
     decay : float, default 0.85
         How fast the strength falls to alpha; 0 starts at alpha.
@@ -238,7 +231,7 @@ class FaNCL(SoftImpute):
 
     Parameters
     ----------
-    passes, spare, max_rank, random_state
+    passes, spare, random_state
         As in `SoftImpute`.
 
     Notes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -67,12 +68,10 @@ class ER1MP(Rival):
         pursuit = _Pursuit(loss, start)
         smallest = float(np.finfo(start.prediction.dtype).eps) * float(np.linalg.norm(loss.observed.values))
         while pursuit.rank < self.max_rank:
-            pending = 0
-            while pending < self.steps_per_iterate and pursuit.rank < self.max_rank:
-                if not pursuit.step(rng, smallest):
-                    break
-                pending += 1
-            if pending == 0:
+            before, wanted = pursuit.rank, min(pursuit.rank + self.steps_per_iterate, self.max_rank)
+            while pursuit.rank < wanted and pursuit.step(rng, smallest):
+                pass
+            if pursuit.rank == before:
                 return
             point = loss.point(pursuit.matrix())
             value = loss.value(point)
@@ -132,9 +131,6 @@ class SketchyCGM(Rival):
         The bound on the nuclear norm. A bound that matches a strength alpha is the nuclear norm of that solution.
     rank : int
         The rank r of the answer; the sketches have 2 r + 1 columns and 4 r + 3 rows, or as many as X has.
-    gap : float, default 0.0
-        End when the duality gap, which bounds how far f(z) is above its minimum, is at most this times f(z);
-        0 never ends.
     steps_per_iterate : int, default 10
         Steps between two iterates, each of which costs one reconstruction from the sketches.
     random_state : int, default 0
@@ -166,36 +162,30 @@ class SketchyCGM(Rival):
 
     radius: float
     rank: int
-    gap: float = 0.0
     steps_per_iterate: int = 10
     random_state: int = 0
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
-        """Yield an iterate every few steps; end when the duality gap is small."""
+        """Yield an iterate every few steps."""
         self.check(loss, penalty)
         if start.x.nuclear_norm() > self.radius * (1 + 1e-6):
             raise ValueError(f"x0 must have a nuclear norm of at most radius = {self.radius:g}")
         rng = np.random.default_rng(self.random_state)
         rows, columns = loss.observed.rows, loss.observed.columns
         sketch = _Sketch(start.x, self.rank, rng)
-        z, t, done = start.prediction, 0, False
+        z = start.prediction
         basis = random_block(rng, loss.observed.shape[1], BLOCK, z.dtype)
-        while not done:
-            for _ in range(self.steps_per_iterate):
-                gradient = sparse_gradient(loss, z)
-                U, _, basis = leading_svd(gradient, basis, passes=PASSES, tol=1e-3)
-                u, v = U[:, 0], basis[:, 0]
-                vertex = -self.radius * (u[rows] * v[columns])
-                gap = float(np.vdot(z - vertex, gradient.data))
-                done = self.gap > 0 and gap <= self.gap * loss.value(Point(None, z))
-                if done:
-                    break
-                eta = 2 / (t + 2)
-                z = (1 - eta) * z + eta * vertex
-                sketch.move(eta, -self.radius, u, v)
-                t += 1
-            point = loss.point(sketch.reconstruct())
-            yield Iterate(point, loss.value(point), max(gap, 0.0) / self.radius)
+        for t in itertools.count(1):
+            gradient = sparse_gradient(loss, z)
+            U, _, basis = leading_svd(gradient, basis, passes=PASSES, tol=1e-3)
+            u, v = U[:, 0], basis[:, 0]
+            vertex = -self.radius * (u[rows] * v[columns])
+            gap, eta = float(np.vdot(z - vertex, gradient.data)), 2 / (t + 1)
+            z = (1 - eta) * z + eta * vertex
+            sketch.move(eta, -self.radius, u, v)
+            if t % self.steps_per_iterate == 0:
+                point = loss.point(sketch.reconstruct())
+                yield Iterate(point, loss.value(point), max(gap, 0.0) / self.radius)
 
 
 class _Sketch:

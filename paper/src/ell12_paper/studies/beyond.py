@@ -1,4 +1,4 @@
-"""What the paper does not show of total variation: other weights of the subtracted norm, blur, and radial lines.
+"""What the paper does not show of total variation: other weights of the subtracted norm, and blur.
 
 Every result is the best over the strengths, so that two weights are compared each at its own.
 """
@@ -13,16 +13,14 @@ from typing import Any
 import numpy as np
 
 from ell12 import TotalVariationL12, datasets
-from ell12.operators.image_operators import Convolution, FourierSampling
-from ell12.restoration import GrowingADMM, deblur_tv, denoise_tv, reconstruct_mri
+from ell12.operators.image_operators import Convolution
+from ell12.restoration import deblur_tv, denoise_tv
 from ell12_paper.studies import size_of
 from ell12_paper.studies.images import photograph
 
-WEIGHTS, BLUR, LINES = "l2-weight", "deblurring", "radial lines"
+WEIGHTS, BLUR = "l2-weight", "deblurring"
 NOISE = {WEIGHTS: 0.05, BLUR: 0.01}
 BLUR_WIDTH = 1.5  # standard deviation of the Gaussian, in pixels
-BOUNDS = {"any": None, "not negative": (0.0, None)}
-RECOVERED = 1e-3  # a relative error below which the phantom counts as recovered
 # The search for the best strength: neighbours differ by the factor, at most 16 are tried in each direction, and a
 # direction ends when the next strength gains less than NO_GAIN dB.
 FACTOR, MOST, NO_GAIN = math.sqrt(2), 16, 0.02
@@ -32,22 +30,12 @@ def trials(preset: str, seed: int) -> list[dict[str, Any]]:
     """The settings of every trial."""
     size = size_of("beyond", preset)
     grids = {WEIGHTS: (size.images, size.weights), BLUR: (size.blurred, (0.0, 0.5, 1.0))}
-    found = [
+    return [
         {"study": study, "image": image, "l2_weight": weight, "repeat": repeat, "seed": seed + repeat}
         | {"size": size.size}
         for study, (images, weights) in grids.items()
         for repeat, image, weight in product(range(size.n_repeats), images, weights)
     ]
-    return found + [
-        {"study": LINES, "lines": count, "l2_weight": weight, "bounds": bounds, "size": size.phantom_size}
-        | {"growth": size.growth, "max_iter": size.max_iter}
-        for bounds, weight, count in product(BOUNDS, (0.0, 0.5, 1.0), size.lines)
-    ]
-
-
-def measure(settings: dict[str, Any]) -> dict[str, Any]:
-    """One trial."""
-    return {WEIGHTS: _denoised, BLUR: _deblurred, LINES: _reconstructed}[settings["study"]](settings)
 
 
 def image_of(settings: dict[str, Any]) -> np.ndarray:
@@ -99,17 +87,22 @@ def usual_strength(noise: float, weight: float) -> float:
     return 2 * noise ** (4 / 3) * 8**weight**2
 
 
-def _denoised(settings: dict[str, Any]) -> dict[str, Any]:
-    clean, noise = image_of(settings), NOISE[WEIGHTS]
-    noisy = clean + noise * np.random.default_rng(settings["seed"]).standard_normal(clean.shape)
+def measure(settings: dict[str, Any]) -> dict[str, Any]:
+    """An image with noise, or with blur and noise, at the strength that is best for it."""
+    clean, noise, is_blurred = image_of(settings), NOISE[settings["study"]], settings["study"] == BLUR
+    given = Convolution(blur_kernel(), clean.shape) @ clean if is_blurred else clean
+    given = given + noise * np.random.default_rng(settings["seed"]).standard_normal(clean.shape)
+    options: dict[str, Any] = {"boundary": "periodic"} if is_blurred else {}
+    penalty = TotalVariationL12(l2_weight=settings["l2_weight"], smoothing=0.01, **options)
 
     def psnr(alpha: float) -> float:
-        penalty = TotalVariationL12(l2_weight=settings["l2_weight"], smoothing=0.01)
-        restored = denoise_tv(noisy, alpha, penalty=penalty, return_result=True)
-        return quality(restored.image, clean)["psnr"]
+        arguments = (blur_kernel(), alpha) if is_blurred else (alpha,)
+        restore = deblur_tv if is_blurred else denoise_tv
+        found = restore(given, *arguments, penalty=penalty, return_result=True)
+        return quality(found.image, clean)["psnr"]
 
-    found = best_strength(psnr, usual_strength(noise, settings["l2_weight"]))
-    return found | {"psnr_given": quality(noisy, clean)["psnr"]}
+    start = usual_strength(noise, settings["l2_weight"]) * (0.25 if is_blurred else 1.0)
+    return best_strength(psnr, start) | {"psnr_given": quality(given, clean)["psnr"]}
 
 
 def blur_kernel() -> np.ndarray:
@@ -118,31 +111,3 @@ def blur_kernel() -> np.ndarray:
     profile = np.exp(-(axis**2) / (2 * BLUR_WIDTH**2))
     kernel = np.outer(profile, profile)
     return kernel / kernel.sum()
-
-
-def _deblurred(settings: dict[str, Any]) -> dict[str, Any]:
-    clean, kernel = image_of(settings), blur_kernel()
-    noise = NOISE[BLUR] * np.random.default_rng(settings["seed"]).standard_normal(clean.shape)
-    blurred = Convolution(kernel, clean.shape) @ clean + noise
-
-    def psnr(alpha: float) -> float:
-        penalty = TotalVariationL12(l2_weight=settings["l2_weight"], smoothing=0.01, boundary="periodic")
-        found = deblur_tv(blurred, kernel, alpha, penalty=penalty, return_result=True)
-        return quality(found.image, clean)["psnr"]
-
-    found = best_strength(psnr, 0.25 * usual_strength(NOISE[BLUR], settings["l2_weight"]))
-    return found | {"psnr_given": quality(blurred, clean)["psnr"]}
-
-
-def _reconstructed(settings: dict[str, Any]) -> dict[str, Any]:
-    clean = datasets.phantom(settings["size"])
-    mask = datasets.radial_lines(settings["size"], settings["lines"])
-    data = FourierSampling(mask) @ clean
-    penalty = TotalVariationL12(
-        l2_weight=settings["l2_weight"], smoothing=0.0, boundary="periodic", bounds=BOUNDS[settings["bounds"]]
-    )
-    options = {"sigma": 0.0, "real": True, "tol": 0.0, "max_iter": settings["max_iter"]}
-    solver = GrowingADMM(settings["growth"], first_threshold=1.0)
-    restored = reconstruct_mri(data, mask, penalty=penalty, solver=solver, return_result=True, **options).image
-    error = float(np.linalg.norm(restored - clean) / np.linalg.norm(clean))
-    return {"relative_error": error, "measured": float(mask.mean())} | quality(restored, clean)

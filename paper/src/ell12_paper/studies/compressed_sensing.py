@@ -62,17 +62,22 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
     return measure_solver(METHODS[method], settings, 0.0 if method == "FISTA" else 1.0)
 
 
-def measure_solver(solver: Any, settings: dict[str, Any], l2_weight: float = 1.0) -> dict[str, Any]:
-    """Run a solver on the problem of some settings."""
-    _warm_up(solver, l2_weight, settings["n_samples"])
+def measure_solver(make: Any, settings: dict[str, Any], l2_weight: float = 1.0) -> dict[str, Any]:
+    """Run a solver, or the one that a function makes for a loss, on the problem of some settings."""
+    _warm_up(make, l2_weight, settings["n_samples"])
     drawn = {name: settings[name] for name in ("setup", "n_samples")}
     problem = datasets.compressed_sensing(settings["seed"], **drawn)
     loss = SquaredLoss(problem.A, problem.b)
     wall, cpu = time.perf_counter(), time.process_time()
     loss.lipschitz()
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    limit = settings["max_cpu_seconds"] - cpu
-    run = Run(callback=lambda h: h["cpu_seconds"][-1] >= limit, measure={"rmse": problem.relative_error})
+    limit, change = settings["max_cpu_seconds"] - cpu, settings.get("change", 0.0)
+
+    def stop(history: dict[str, list[float]]) -> bool:
+        return history["cpu_seconds"][-1] >= limit or _is_met(history["objective"], change)
+
+    solver = make(loss) if callable(make) else make
+    run = Run(callback=stop, measure={"rmse": problem.relative_error})
     options = {"tol": settings["tol"], "max_iter": settings["max_iter"] or 10**9, "run": run}
     result = minimize(loss, L12(settings["alpha"], l2_weight), solver=solver, **options)
     history = {name: np.array(result.history[name]) for name in ("cpu_seconds", "objective", "rmse")}
@@ -82,17 +87,24 @@ def measure_solver(solver: Any, settings: dict[str, Any], l2_weight: float = 1.0
         "cpu_seconds": float(history["cpu_seconds"][-1]),
         "setup_seconds": cpu,
         **_outcome(result),
+        **({"is_limited": not _is_met(history["objective"], change)} if change else {}),
         "rmse": problem.relative_error(result.x),
         "early": _early(history),
         "history": _thinned(history),
     }
 
 
+def _is_met(objective: Any, change: float) -> bool:
+    """Whether the last iteration changed the objective by less than a fraction."""
+    return len(objective) > 1 and abs(objective[-1] - objective[-2]) < change * abs(objective[-2])
+
+
 @cache
-def _warm_up(solver: Any, l2_weight: float, n_samples: int) -> None:
+def _warm_up(make: Any, l2_weight: float, n_samples: int) -> None:
     """Let the process load and compile, outside any timing, what a solver's first run at this size needs."""
     problem = datasets.compressed_sensing(0, n_samples=n_samples)
     loss, brief = SquaredLoss(problem.A, problem.b), Run(max_seconds=WARM_SECONDS)
+    solver = make(loss) if callable(make) else make
     minimize(loss, L12(0.01, l2_weight), solver=solver, max_iter=50, run=brief)
 
 

@@ -1,7 +1,8 @@
-"""The choices that the paper leaves open inside DCA, each measured against the paper's own method.
+"""The choices that the paper leaves open, each measured against the paper's own method.
 
 The paper names DCA's inner solver (ADMM, split Bregman) and neither its penalty, nor how accurately it solves, nor
-where it begins. A trial here is one of compressed sensing or of denoising with other options of the same solver.
+where it begins; nor when a method stops. A trial here is one of compressed sensing or of denoising with other
+options of the same solver, or with the rule and the steps of code that the first author published before.
 """
 
 # ruff: noqa: RUF001 (mathematical letters are meant)
@@ -12,14 +13,15 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any
 
+from ell12.datasets import COMPRESSED_SENSING_SETUPS
 from ell12.restoration import TotalVariationDCA
-from ell12.solvers import DCA, FISTA, NonmonotoneAPG
+from ell12.solvers import DCA, FISTA, NonmonotoneAPG, SequentialConvex
 from ell12_paper.studies import compressed_sensing as sensing
 from ell12_paper.studies import denoising, size_of
 from ell12_paper.studies.images import names
 
 NAME = "dca-variants"
-SENSING, DENOISING = "compressed sensing", "denoising"
+SENSING, DENOISING, EARLIER = "compressed sensing", "denoising", "the author's earlier code"
 SETUP, READING = "calibrated", denoising.PAPER_READING  # the ones that come closest to the printed errors
 
 REFERENCE = "nmAPG(closed-form)"
@@ -37,6 +39,14 @@ SENSING_VARIANTS: dict[str, Callable[[float], Any]] = {
     "ρ = 1, accurate": lambda _: DCA(1.0, **ACCURATE),
     "FISTA inside": lambda _: DCA(inner=FISTA(), **LONG),
     "FISTA inside, accurate, from zero": lambda _: DCA(inner=FISTA(), **ACCURATE, warm_start=False),
+}
+# The author's earlier code ends every method when an iteration changes the objective by less than 1e-4 of it, and
+# has these steps.
+CHANGE = 1e-4
+EARLIER_STEPS: dict[str, Callable[[Any], Any]] = {
+    REFERENCE: lambda _: NonmonotoneAPG(),
+    "SCP": lambda loss: SequentialConvex(step=1 / (1.15 * loss.lipschitz())),
+    "FISTA": lambda loss: FISTA(step=1 / (1.5 * loss.lipschitz())),
 }
 _FROM_START: dict[str, Any] = {"warm_start": False, "inner_max_iter": 5000}
 DENOISING_VARIANTS: dict[str, Any] = {
@@ -58,6 +68,12 @@ def trials(preset: str, seed: int) -> list[dict[str, Any]]:
     for repeat, i, method in product(range(size.n_repeats), size.grid, SENSING_VARIANTS):
         problem = {"study": SENSING, "setup": SETUP, "i": i, "alpha": 0.01 * 0.25**i, "n_samples": size.n_samples}
         found.append(problem | {"tol": 1e-3} | _common(size, seed, repeat, method))
+    order = product(range(size.n_repeats_earlier), COMPRESSED_SENSING_SETUPS, range(5), EARLIER_STEPS)
+    for repeat, setup, i, method in order:
+        problem = {"study": EARLIER, "setup": setup, "i": i, "alpha": 0.01 * 0.25**i, "n_samples": size.n_samples}
+        limits = {"max_iter": 10**6, "max_cpu_seconds": size.max_cpu_seconds}
+        problem |= {"tol": 0.0, "change": CHANGE, "method": method, "repeat": repeat, "seed": seed + repeat}
+        found.append(problem | limits)
     image = {"study": DENOISING, "setup": READING, "noise": denoising.READINGS[READING], "size": size.size}
     image |= {"image": names()[0]}
     for i, method in product(size.image_grid, DENOISING_VARIANTS):
@@ -78,6 +94,9 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
     if settings["study"] == SENSING:
         results = sensing.measure_solver(SENSING_VARIANTS[method](settings["alpha"]), settings)
         del results["history"]
+    elif settings["study"] == EARLIER:
+        results = sensing.measure_solver(EARLIER_STEPS[method], settings, float(method != "FISTA"))
+        del results["history"], results["early"]
     else:
         results = denoising.measure_solver(DENOISING_VARIANTS[method], settings)
         del results["difference"]

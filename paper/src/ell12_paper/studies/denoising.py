@@ -17,7 +17,7 @@ from ell12.minimization import Result, Run
 from ell12.restoration import AlternatingMinimization, TotalVariationDCA, TotalVariationL12, denoise_tv
 from ell12_paper.studies import beyond, size_of
 from ell12_paper.studies.beyond import quality
-from ell12_paper.studies.images import names, photograph
+from ell12_paper.studies.images import may_be_shown, names, photograph
 
 NAME = "denoising"
 STRENGTHS = "strengths"
@@ -80,7 +80,7 @@ def measure_solver(solver: Any, settings: dict[str, Any]) -> dict[str, Any]:
     met = {rule: _at_rule(run, solver, change) for rule, change in RULES.items()}
     penalty = TotalVariationL12(alpha, L2_WEIGHT, smoothing=SMOOTHING)
     fit = 0.5 * float(np.sum((run.x - noisy) ** 2))
-    shown = settings["image"] == names()[0] and settings["repeat"] == 0
+    shown = settings["image"] == names()[0] and settings["repeat"] == 0 and may_be_shown(settings["image"])
     return {
         "status": "CONVERGED" if met["strict"] else run.status.name,
         "n_iter": run.n_iter,

@@ -2,7 +2,7 @@
 
 Every method starts at zero and ends when two iterations change its objective by less than a fraction ``change``,
 when its stationarity falls to ``tol``, or at its limit. Besides the paper's table there are
-three studies of what it does not show: the strength (or rank), log-sum's theta, and centring.
+two studies of what it does not show: the strength (or rank), and log-sum's theta.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ell12.minimization import Result, Status, minimize
 from ell12.penalties import NoPenalty, SpectralL12, SpectralLogSum
 from ell12_paper.rivals import ARSSM3F, ER1MP, AISImpute, FaNCL, LMaFit, MatrixDCA, SketchyCGM
 from ell12_paper.studies import size_of
-from ell12_paper.studies.images import names, photograph
+from ell12_paper.studies.images import may_be_shown, names, photograph
 
 NAME = "completion"
 OBSERVED_FRACTION = 0.5
@@ -86,7 +86,6 @@ METHODS: dict[str, CompletionMethod] = {
 # Several methods minimise one objective: one of them stands for all in curves and pictures.
 IN_TABLE = tuple(method for method in METHODS if method != "log-sum(block)")
 ALONG_PATH = tuple(m for m in METHODS if m not in ("nmAPG", "nmAPG(full SVD)", "DCA(block)", "FaNCL"))
-CENTRED = ("nmAPG(block)", "nuclear norm(block)", "log-sum(block)", "ER1MP", "LMaFit")
 PICTURED = tuple(method for method in IN_TABLE if method not in ("nmAPG(block)", "nmAPG(full SVD)", "DCA(block)"))
 
 
@@ -103,11 +102,8 @@ def trials(preset: str, seed: int) -> list[dict[str, Any]]:
             changed = {METHODS[method].setting: value} | limits
             found.append(_settings(size, seed, "path", image, method, repeat, **changed))
     for image, theta in product(images, (*THETAS, None)):
-        found.append(_settings(size, seed, "theta", image, "log-sum(block)", 0, theta=theta))
-    for repeat, image, method in product(range(size.n_repeats), images, CENTRED):
-        found.append(_settings(size, seed, "centring", image, method, repeat, center=True))
-        if method not in IN_TABLE:  # the others are in the table without centring
-            found.append(_settings(size, seed, "centring", image, method, repeat))
+        for repeat in range(1 if theta else size.n_repeats):
+            found.append(_settings(size, seed, "theta", image, "log-sum(block)", repeat, theta=theta))
     return found
 
 
@@ -127,9 +123,8 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
     _warm_up(settings["method"])
     image, known = photograph(settings["image"], settings["size"]), observed_pixels(settings)
     alpha = settings["alpha_factor"] * float(np.abs(image[known]).max())
-    mean = float(image[known].mean()) if settings["center"] else 0.0
     theta = settings["theta"] or math.sqrt(alpha)
-    loss = CompletionLoss(Observed.from_mask(image - mean, known))
+    loss = CompletionLoss(Observed.from_mask(image, known))
     problem = SimpleNamespace(loss=loss, alpha=alpha, rank=settings["rank"], theta=theta)
     penalty, solver = method.make(problem)
     has_settled = _settled(settings["change"])
@@ -140,8 +135,9 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
     run = Run(callback=lambda history: is_late(history) or (method.end == "change" and has_settled(history)))
     options = {"tol": settings["tol"], "max_iter": settings["max_iter"], "run": run}
     result = minimize(loss, penalty, solver=solver, **options)
-    is_shown = settings["study"] == "table" and settings["repeat"] == 0 and settings["method"] in PICTURED
-    difference = result.x.to_array() + mean - image
+    is_first = settings["study"] == "table" and settings["repeat"] == 0 and settings["method"] in PICTURED
+    is_shown = is_first and may_be_shown(settings["image"])
+    difference = result.x.to_array() - image
     clean = pack_picture(image, 1.0) if is_shown and settings["method"] == PICTURED[0] else None
     return {
         **{name: result.history[name][-1] for name in ("seconds", "cpu_seconds")},
@@ -150,7 +146,6 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
         "theta": theta,
         "rmse": float(np.sqrt(np.mean(difference**2))),
         "rmse_missing": float(np.sqrt(np.mean(difference[~known] ** 2))),
-        "first_share": _first_share(result.x.s),
         "difference": pack_picture(difference) if is_shown else None,
         "clean": clean,
     }
@@ -187,11 +182,6 @@ def _outcome(result: Result, is_late: bool) -> dict[str, Any]:
     found = {name: getattr(result, name) for name in ("n_iter", "objective", "stationarity")}
     limited = is_late or result.status in (Status.MAX_ITER, Status.NOT_FINITE)
     return found | {"status": result.status.name, "is_limited": limited, "rank": result.x.rank}
-
-
-def _first_share(s: Any) -> float | None:
-    """``sigma_1 / ||sigma||``: the part of the penalty on the first singular value that l1-2 takes back."""
-    return float(s[0] / np.linalg.norm(s)) if len(s) else None
 
 
 def pack_picture(difference: Any, scale: float = PICTURE_SCALE) -> dict[str, Any]:

@@ -46,6 +46,11 @@ def shown(name: str) -> str:
     return f"{STAND_INS[name]} ({name})" if name in STAND_INS else name
 
 
+def may_be_shown(name: str) -> bool:
+    """Whether rows may hold a small copy of a picture or of its errors: not of those without a licence."""
+    return name not in LIKELY
+
+
 def _files() -> dict[str, Path]:
     folder = os.environ.get(FOLDER)
     paths = sorted(Path(folder).iterdir()) if folder else []

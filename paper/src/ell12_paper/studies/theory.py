@@ -1,40 +1,31 @@
-"""The paper's propositions and what it says of convergence, each as a search for a counterexample."""
+"""The paper's propositions, each as a search for a counterexample; `convergence` has what it says of methods."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 
-from ell12 import datasets
-from ell12.losses import SquaredLoss
-from ell12.minimization import minimize
-from ell12.penalties import L12
 from ell12.prox import prox_l12, prox_l12_spectral
-from ell12.solvers import NonmonotoneAPG
+from ell12_paper.studies import convergence
 
 NAME = "theory"
 N_PROBLEMS = {"quick": 100, "paper": 1000}
 CLOSED, SPECTRAL, ROWS, SIGNS = "closed form", "spectral", "row-wise", "zero and signs"
-CONVERGENCE = "convergence"
-ETA = 0.8  # nmAPG's memory
 
 
 def trials(preset: str, seed: int) -> list[dict[str, Any]]:
     """The settings of every trial."""
     count = N_PROBLEMS[preset]
-    return [{"study": study, "problems": count, "seed": seed} for study in (CLOSED, SPECTRAL, ROWS, SIGNS)] + [
-        {"study": CONVERGENCE, "setup": setup, "i": i, "repeat": repeat, "seed": seed + repeat}
-        for repeat, setup, i in product(range(3), datasets.COMPRESSED_SENSING_SETUPS, (0, 2))
-    ]
+    searches = [{"study": study, "problems": count, "seed": seed} for study in MEASURES]
+    return searches + convergence.trials(preset, seed)
 
 
 def measure(settings: dict[str, Any]) -> dict[str, Any]:
     """One trial."""
-    if settings["study"] == CONVERGENCE:
-        return _convergence(settings)
+    if settings["study"] not in MEASURES:
+        return convergence.measure(settings)
     random = np.random.default_rng(settings["seed"])
     found = [MEASURES[settings["study"]](random) for _ in range(settings["problems"])]
     return {"worst": float(max(found)), "violations": sum(excess > 1e-12 for excess in found)}
@@ -98,19 +89,3 @@ def _signs(random: Any) -> float:
 
 
 MEASURES: dict[str, Callable[[Any], float]] = {CLOSED: _closed, SPECTRAL: _spectral, ROWS: _rows, SIGNS: _signs}
-
-
-def _convergence(settings: dict[str, Any]) -> dict[str, Any]:
-    """How stationary nmAPG ends, and whether the running average of its objective ever rises."""
-    problem = datasets.compressed_sensing(settings["seed"], setup=settings["setup"], n_samples=100)
-    penalty = L12(0.01 * 0.25 ** settings["i"])
-    loss, solver = SquaredLoss(problem.A, problem.b), NonmonotoneAPG(eta=ETA)
-    result = minimize(loss, penalty, solver=solver, tol=1e-8, max_iter=10**5)
-    objective = result.history["objective"]
-    average, q, averages = objective[0], 1.0, [objective[0]]
-    for value in objective[1:]:
-        q_next = ETA * q + 1
-        average, q = (ETA * q * average + value) / q_next, q_next
-        averages.append(average)
-    rises = [after / before - 1 for before, after in pairwise(averages)]
-    return {"stationarity": result.stationarity, "n_iter": result.n_iter, "largest_rise": float(max(rises))}
