@@ -6,9 +6,7 @@ import scipy.sparse
 
 from ell12 import L12Imputer, Observed, Run, SpectralL12, Status, complete_matrix, completion_path
 from ell12.completion import AlternatingLeastSquares, BlockAPG, CompletionLoss, FactoredAPG, FullSVD
-from ell12.completion.hidden_entries import rank_one_fit
-from ell12.completion.least_squares import default_solver
-from ell12.completion.offsets import SHRINKAGE, fit_offsets
+from ell12.completion.hidden_entries import default_solver, rank_one_fit
 from ell12.datasets import synthetic_ratings
 from ell12.penalties import SpectralLogSum
 
@@ -88,31 +86,6 @@ def test_a_result_says_in_one_line_what_ran():
 # Offsets
 
 
-def test_biases_solve_their_least_squares():
-    observed = Observed.of(table((12, 9))[0])
-    offsets = fit_offsets(observed, "biases")
-    residual = observed.values - offsets.entries(observed.rows, observed.columns)
-    sums = np.bincount(observed.rows, residual, minlength=12)
-    np.testing.assert_allclose(sums, SHRINKAGE * offsets.rows, atol=1e-10)  # the last step solved for the rows
-    sums = np.bincount(observed.columns, residual, minlength=9)
-    np.testing.assert_allclose(sums, SHRINKAGE * offsets.columns, atol=1e-3)
-
-
-def test_columns_are_means_and_an_empty_one_has_the_mean_of_all():
-    X = np.array([[1.0, np.nan, 4.0], [3.0, np.nan, np.nan]])
-    offsets = fit_offsets(Observed.of(X), "columns")
-    np.testing.assert_allclose(offsets.add_to(np.zeros((2, 3)))[0], [2.0, 8 / 3, 4.0])
-
-
-@pytest.mark.parametrize("center", [None, "mean", "columns", "biases"])
-def test_centring_comes_back(center):
-    known, X = table()
-    result = complete_matrix(known, 1.0, center=center)
-    full = result.to_array()
-    np.testing.assert_allclose(result.predict([3, 0], [2, 29]), full[[3, 0], [2, 29]])
-    assert np.sqrt(np.mean((full - X)[np.isnan(known)] ** 2)) < 0.5
-
-
 @pytest.mark.parametrize("center", [None, "mean", "biases"])
 def test_rows_and_columns_of_which_nothing_is_known_have_their_offsets(center):
     known = table()[0]
@@ -165,11 +138,6 @@ def test_a_completion_goes_on_from_its_checkpoint(tmp_path, solver, max_rank):
     assert rest.objective == pytest.approx(whole.objective, rel=1e-6)
 
 
-def test_the_search_leaves_time_for_the_fit():
-    result = complete_matrix(ratings(), run=Run(max_seconds=0.0))
-    assert (result.status, result.n_iter) == (Status.MAX_SECONDS, 1)
-
-
 def test_ctrl_c_in_the_fit_gives_the_best_so_far(ctrl_c_after):
     result = complete_matrix(ratings(), 5.0, run=Run(callback=ctrl_c_after(3)), tol=1e-8)
     assert result.status is Status.STOPPED
@@ -216,11 +184,6 @@ def test_entries_without_squares_are_refused(dtype, scale, as_sparse):
     with pytest.raises(ValueError, match=r"^X holds numbers up to .*, too (small|large) for their squares in"):
         complete_matrix(X)
     assert complete_matrix(np.zeros((3, 3))).x.rank == 0
-
-
-def test_a_sparse_vector_is_no_matrix():
-    with pytest.raises(ValueError, match=r"X must be a matrix, got shape \(2,\)"):
-        complete_matrix(scipy.sparse.coo_array(np.array([1.0, 2.0])))
 
 
 # The path

@@ -8,7 +8,6 @@ from ell12 import LowRank, Observed, Run, SpectralL12, Status, complete_matrix, 
 from ell12.completion import AlternatingLeastSquares, BlockAPG, CompletionLoss, FactoredAPG, FullSVD
 from ell12.completion import squared_error as sweeps
 from ell12.completion.hidden_entries import largest_strength
-from ell12.completion.matrix_apg import SparsePlusLowRank, combined_norm
 from ell12.completion.singular_vectors import WarmBlock, orthonormal
 from ell12.completion.squared_error import plainly_solved_rows, solve_rows
 from ell12.penalties import NoPenalty, SpectralLogSum, TruncatedNuclear
@@ -237,7 +236,7 @@ def test_half_and_extended_precision_become_single_and_double(dtype, kept, solve
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_compiled_rows_agree_with_plain_ones(dtype, n_threads, monkeypatch):
     pytest.importorskip("numba")
-    monkeypatch.setattr(sweeps, "COMPILED_ROWS_FROM", 1)
+    monkeypatch.setattr(sweeps, "COMPILED_FROM", 1)
     loss, random = noisy((400, 30), known=0.4), np.random.default_rng(0)
     observed = loss.observed
     H, prior = random.standard_normal((30, 6)).astype(dtype), random.standard_normal((400, 6)).astype(dtype)
@@ -254,22 +253,12 @@ def test_compiled_rows_agree_with_plain_ones(dtype, n_threads, monkeypatch):
 
 def test_many_rows_with_few_entries_are_compiled_too(monkeypatch):
     pytest.importorskip("numba")
+    monkeypatch.setattr(sweeps, "COMPILED_FROM", 2**14)
     monkeypatch.setattr(sweeps, "plainly_solved_rows", None)  # which takes as long for a row without entries
     starts, H, prior = np.minimum(np.arange(5001), 2), np.ones((3, 2)), np.ones((5000, 2))
     found = solve_rows(starts, np.array([0, 2]), np.array([4.0, 5.0]), H, np.array([2.0, 4.0]), prior)
     np.testing.assert_allclose(found[2:], prior[2:] / [2.0, 4.0])
     np.testing.assert_allclose([[3.0, 1.0], [1.0, 5.0]] @ found[0], [5.0, 5.0])
-
-
-def test_the_sparse_part_is_in_both_products():
-    loss, random = noisy(), np.random.default_rng(2)
-    x = LowRank.from_factors(random.standard_normal((60, 2)), random.standard_normal((45, 2)))
-    Z = SparsePlusLowRank(loss.observed.sparse(), [(2.0, x), (-0.5, x)])
-    dense = loss.observed.dense() + 1.5 * x.to_array()
-    B, C = random.standard_normal((45, 3)), random.standard_normal((60, 3))
-    np.testing.assert_allclose(Z @ B, dense @ B)
-    np.testing.assert_allclose(Z.T @ C, dense.T @ C)
-    assert combined_norm([(2.0, x), (-0.5, x)]) == pytest.approx(1.5 * x.norm())
 
 
 def test_a_warm_block_converges_to_the_leading_triplets():

@@ -186,7 +186,7 @@ def test_a_bound_rank_is_no_reason_to_warn(split_ratings):
 def test_a_large_sparse_matrix_is_not_made_dense_unasked(split_ratings, monkeypatch):
     X, _ = split_ratings
     model = L12Imputer(alpha=3.0).fit(X)
-    monkeypatch.setattr(module, "DENSE_OUTPUT", 100)
+    monkeypatch.setattr(module, "AT_ONCE", 100)
     with pytest.raises(ValueError, match="predict"):
         model.transform(X)
 

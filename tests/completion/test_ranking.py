@@ -11,7 +11,7 @@ from ell12.completion.ranking import Recommendations, best_columns, ndcg
 
 @pytest.mark.parametrize("block", [1, 30, 2**22])
 def test_the_best_columns_are_those_that_sorting_finds(monkeypatch, block):
-    monkeypatch.setattr(ranking, "CHUNK", block)
+    monkeypatch.setattr(ranking, "AT_ONCE", block)
     random = np.random.default_rng(0)
     P, Q = random.standard_normal((9, 4)), random.standard_normal((12, 4))
     excluded = random.random((9, 12)) < 0.3

@@ -103,8 +103,7 @@ def test_tensors_that_are_no_matrices_of_numbers_are_refused():
 
 @pytest.mark.parametrize("chunk", [2**25, 7])
 def test_products_and_equations_of_rows_of_all_lengths_are_those_of_scipy(library, monkeypatch, chunk):
-    monkeypatch.setattr(segments_module, "CHUNK", chunk)
-    monkeypatch.setattr(segments_module, "FEW", 10)
+    monkeypatch.setattr(segments_module, "AT_ONCE", chunk)
     random = np.random.default_rng(0)
     lengths = np.array([0, 1, 2, 9, 40, 0, 13, 100, 3])
     starts = np.concatenate([[0], np.cumsum(lengths)])
@@ -155,7 +154,7 @@ def test_completion_is_that_of_numpy_to_rounding(library, options):
 def test_tensors_in_memory_are_read_by_the_compiled_loops(monkeypatch):
     """So that they take no longer than NumPy arrays."""
     torch = pytest.importorskip("torch")
-    monkeypatch.setattr(low_rank, "COMPILED_SUMS_FROM", 1)
+    monkeypatch.setattr(low_rank, "COMPILED_FROM", 1)
     monkeypatch.setattr(Segments, "solve", None)
     monkeypatch.setattr(Segments, "times_at_once", None)
     expected = ratings()

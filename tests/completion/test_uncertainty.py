@@ -11,8 +11,6 @@ import scipy.stats
 
 from ell12 import L12Imputer, Observed, SpectralL12
 from ell12.completion import uncertainty
-from ell12.completion import uncertainty as calibration_module
-from ell12.completion.uncertainty import SHAPE_BELIEF, Calibration, HiddenErrors
 
 UNITS = np.geomspace(0.01, 100, 8)
 NOISE = np.linspace(0.1, 1.5, 8)
@@ -105,15 +103,6 @@ def test_every_known_entry_is_hidden_once():
     model = L12Imputer("noise", random_state=0).fit(known)
     for new_rows in (False, True):
         assert model._calibration(new_rows).n_hidden == np.count_nonzero(~np.isnan(known))
-
-
-def test_of_many_entries_some_are_hidden(monkeypatch):
-    monkeypatch.setattr(calibration_module, "ENOUGH", 100)
-    known = table(1, rows=100)[0]
-    model = L12Imputer("noise", random_state=0).fit(known)
-    count = np.count_nonzero(~np.isnan(known))
-    assert 100 <= model._calibration(False).n_hidden < 0.4 * count
-    assert 100 <= model._calibration(True).n_hidden < 0.4 * count
 
 
 def test_known_entries_are_points_and_intervals_hold_what_is_filled_in(fitted):
@@ -221,24 +210,6 @@ def test_wrong_coverages(fitted, options, name):
 
 
 # The distribution
-
-
-def test_quantiles_are_those_of_the_mixture():
-    random = np.random.default_rng(3)
-    observed = Observed.of(random.standard_normal((40, 3)))
-    columns = np.repeat([0, 2], [60, 8])
-    errors = random.standard_normal(68) * np.where(columns == 0, 1.0, 3.0)
-    hidden = HiddenErrors(errors, columns, np.full(68, 2), np.full(68, 39))
-    calibration = Calibration(observed, [hidden])
-    scores = np.abs(calibration.scores)
-    for column, number in enumerate((60, 0, 8)):
-        own, share = scores[calibration.columns == column], number / (number + SHAPE_BELIEF)
-        reached = [
-            share * np.sum(own <= t) / (number + 1) + (1 - share) * np.sum(scores <= t) / 69 >= 0.9
-            for t in np.sort(scores)
-        ]
-        assert calibration.quantiles(0.9)[column] == np.sort(scores)[np.argmax(reached)]
-    assert np.isinf(calibration.quantiles(0.99)).all()
 
 
 # Draws

@@ -40,3 +40,8 @@ def test_one_rise_by_chance_does_not_end_the_search():
 def test_scores_that_are_not_finite_are_the_worst():
     assert best_on_log_grid(lambda alpha: math.nan if alpha < 1 else alpha, 4.0) == pytest.approx(1.0, rel=0.5)
     assert best_on_log_grid(lambda alpha: math.nan, 4.0) == 4.0
+
+
+def test_a_score_that_falls_for_ever_ends_the_search_at_a_bound():
+    score, calls = scored(lambda alpha: 1 / alpha)
+    assert best_on_log_grid(score, 0.3) == max(calls) <= 0.3e6

@@ -156,7 +156,7 @@ def test_more_entries_than_rows_make_the_hessian_singular_at_first():
     x0 = np.random.default_rng(0).standard_normal(240)  # all 240 entries are in the support, of rank 60
     result = newton(loss, penalty, x0, SupportNewton(switch=math.inf))
     assert result.converged
-    assert result.n_iter < 500
+    assert result.n_iter < 2000
     assert np.count_nonzero(result.x) <= 60
 
 
@@ -208,7 +208,7 @@ def test_one_entry_is_left_for_huge_alpha():
 
 def test_no_penalty_is_least_squares():
     A, b = signal_and_noise()
-    result = newton(SquaredLoss(A, b), L12(0.0))
+    result = newton(SquaredLoss(A, b), L12(0.0), tol=1e-10)
     assert result.converged
     np.testing.assert_allclose(result.x, np.linalg.lstsq(A, b)[0], atol=1e-8)
 
@@ -310,7 +310,7 @@ def test_a_support_too_large_for_a_dense_hessian_is_left_to_nmapg(monkeypatch):
     A, b = signal_and_noise()
     loss, penalty = SquaredLoss(A, b), L12(0.01)
     expected = minimize(loss, penalty, solver=NonmonotoneAPG(), tol=1e-7)
-    monkeypatch.setattr("ell12.solvers.newton.LARGEST_SUPPORT", np.count_nonzero(expected.x) - 1)
+    monkeypatch.setattr("ell12.solvers.newton.LARGEST", np.count_nonzero(expected.x) - 1)
     result = newton(loss, penalty, tol=1e-7)
     assert result.n_iter == expected.n_iter
     np.testing.assert_array_equal(result.x, expected.x)

@@ -12,15 +12,16 @@ import numpy as np
 from ell12.backend import is_number
 from ell12.checks import check_share, is_finite_number
 from ell12.completion.hidden_entries import (
+    HELD_OUT,
     HiddenEntries,
     HiddenEntrySearch,
     SearchSpace,
+    default_solver,
     largest_strength,
     noise_alpha,
     rank_one_fit,
     weight_of,
 )
-from ell12.completion.least_squares import default_solver
 from ell12.completion.low_rank import LowRank, as_indices
 from ell12.completion.observed import Observed
 from ell12.completion.offsets import Centred, Offsets
@@ -172,12 +173,12 @@ def complete_matrix(
         search = HiddenEntrySearch(observed, solver, random_state, min(max_iter, 2**31), begin + run.max_seconds)
         if search.n_hidden:
             best = search.best(space)
-            choice, alpha = best.choice, best.alpha * search.growth
-            x0 = best.nearest(best.alpha)[0] if x0 is None else x0
+            choice, alpha = best.choice, best.alpha / math.sqrt(1 - HELD_OUT)  # as noise grows with the entries
+            x0 = best.fits[0] if x0 is None else x0
         run = replace(run, max_seconds=max(run.max_seconds - (time.monotonic() - begin), 0.0))
     centred = Centred.of(observed, choice.center, choice.scale)
     if not isinstance(alpha, float):
-        alpha = noise_alpha(centred.loss.observed, choice.max_rank, weight_of(choice.penalty))
+        alpha = noise_alpha(centred.loss.observed)
     penalty = choice.penalty if choice.penalty.alpha == alpha else with_alpha(choice.penalty, alpha)
     options = {"tol": tol, "max_iter": max_iter, "run": run}
     return completed(centred, penalty, choice.max_rank, x0, solver, random_state, **options)

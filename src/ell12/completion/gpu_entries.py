@@ -23,23 +23,14 @@ from ell12.backend import (
     device,
     in_memory,
     indices_like,
-    is_numpy,
     namespace,
 )
-from ell12.backend.arrays import is_cupy, is_torch
 from ell12.penalties.spectral import DENSE_NORM, lanczos_norm, norm_beyond
 from ell12.protocols import Array
 
-CHUNK = 2**25  # Gathered rows may hold this many numbers at a time: 256 MB in double precision.
-# A group of rows is filled up to at most this many times the entries that it has,
-GROWTH = 1.25
-# or to this many entries: fewer take a GPU less time than it takes to tell it what to do.
-FEW = 2**20
-
-
-def has_segments(values: Array) -> bool:
-    """Whether a library does well with many sizes of arrays: NumPy, PyTorch and CuPy; JAX compiles each anew."""
-    return is_numpy(values) or is_torch(values) or is_cupy(values)
+# More numbers than these, 256 MB in double precision, are gathered in parts, and no dense matrix of more is made
+# unasked (benchmarks/results/gpu).
+AT_ONCE = 2**25
 
 
 class Group(NamedTuple):
@@ -108,8 +99,8 @@ class Segments:
         xp, values, B = namespace(B), for_gathering(values, more=1), for_gathering(B, more=1)
         for every, places, columns in self.groups:
             count, length = places.shape
-            most = min(max(CHUNK // max(length * B.shape[1], 1), 1), count)
-            step = max(CHUNK // max(most * B.shape[1], 1), 1)
+            most = min(max(AT_ONCE // max(length * B.shape[1], 1), 1), count)
+            step = max(AT_ONCE // max(most * B.shape[1], 1), 1)
             for first in range(0, count, most):
                 product = gram = 0.0
                 for start in range(0, length, step):
@@ -208,14 +199,6 @@ class _Transposed:
 
 
 def _cuts(lengths: np.ndarray) -> list[int]:
-    """Where to cut rising lengths into groups, each of which is filled up to its last; zeros are in none."""
-    totals = np.concatenate([[0], np.cumsum(lengths)])
-    first = int(np.searchsorted(lengths, 1))
-    cuts, length = [first], 1
-    while first < lengths.size:
-        end = int(np.searchsorted(lengths, length, side="right"))
-        filled = (end - cuts[-1]) * length
-        if filled > FEW and filled > GROWTH * (totals[end] - totals[cuts[-1]]) and first > cuts[-1]:
-            cuts.append(first)
-        first, length = end, max(int(GROWTH * length), length + 1)
-    return [*cuts, lengths.size] if cuts[-1] < lengths.size else cuts
+    """Where to cut rising lengths into groups, each within a power of two; zeros are in none."""
+    powers = 2 ** np.arange(int(lengths.max(initial=0)).bit_length() + 1)
+    return sorted({int(cut) for cut in np.searchsorted(lengths, [0, *powers], side="right")})

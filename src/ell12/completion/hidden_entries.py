@@ -5,31 +5,43 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_numpy, inner, like, namespace, norm
+from ell12.backend import as_numpy, inner, namespace, norm
 from ell12.checks import check_numbers, generator
-from ell12.completion.least_squares import default_solver
+from ell12.completion.least_squares import AlternatingLeastSquares
 from ell12.completion.low_rank import LowRank, sums_of_products
-from ell12.completion.matrix_apg import check_rank
-from ell12.completion.observed import Observed
+from ell12.completion.matrix_apg import BlockAPG, FactoredAPG, check_rank
+from ell12.completion.observed import Observed, has_segments
 from ell12.completion.offsets import Centred, check_offsets, column_deviations
-from ell12.completion.singular_vectors import leading_svd
+from ell12.completion.singular_vectors import SPARE, WarmBlock
 from ell12.completion.squared_error import CompletionLoss
 from ell12.path import best_on_log_grid
 from ell12.penalties import Spectral, SpectralL12
 from ell12.penalties.spectral import spectral_norm
 from ell12.protocols import Array, with_alpha
 
-SWEEPS = 30  # of alternating least squares in a fit of rank one; tests compare it with a general solver to 1e-8
+HELD_OUT = 0.1  # the share of the known entries that is hidden at a time, here and for intervals
+# Tables have this many such parts: with a single one the error is 3 % larger, up to 35 % on tables of 30 rows
+# (benchmarks/results/completion_search).
+SPLITS = 3
+# Columns of a table whose standard deviations differ by more than this factor, beyond two standard errors, are
+# brought to one scale. Of the tables that chose it (benchmarks/results/tables), a photograph just below it is
+# predicted 4 to 5 % better unscaled; above it scaling costs 5 % at most and gains up to 56 %.
+ONE_UNIT_UP_TO = 3.0
+# The tolerance of fits that are only compared: the errors are those of a third of it, in 0.8 of the time.
+ROUGH_TOL = 3e-2
 
 
-def rank_one_fit(observed: Observed) -> LowRank:
+def rank_one_fit(observed: Observed, tol: float | None = None) -> LowRank:
     """The matrix of rank one that is nearest to the known entries, by alternating least squares.
+
+    It ends where a sweep explains less than a share ``tol`` more of the squared entries; by default half of the
+    digits.
 
     Examples
     --------
@@ -38,17 +50,17 @@ def rank_one_fit(observed: Observed) -> LowRank:
     >>> rank_one_fit(Observed([0, 1], [0, 1], [2.0, 2.0], (2, 2))).rank
     1
     """
-    xp = namespace(observed.values)
-    matrix, known = observed.matrix(), observed.matrix(xp.ones_like(observed.values))
-    v = like(np.random.default_rng(0).standard_normal(observed.shape[1]), observed.values)
-    v = leading_svd(matrix, v[:, None], passes=SWEEPS)[2][:, 0]
-    for _ in range(SWEEPS):
+    values, matrix = observed.values, observed.matrix()
+    xp, known = namespace(values), observed.matrix(values * 0 + 1)
+    v = WarmBlock(LowRank.zeros(observed.shape, like=values), rng=0)(matrix)[2][:, 0]
+    least = (math.sqrt(float(xp.finfo(values.dtype).eps)) if tol is None else tol) * inner(values, values)
+    explained, last = 0.0, -math.inf
+    while explained - last > least:
         u = _quotient(matrix @ v, known @ (v * v))
-        length = norm(u)
-        if length == 0:
-            return LowRank.zeros(observed.shape, like=observed.values)
-        v = _quotient(matrix.T @ (u / length), known.T @ (u / length) ** 2)
-    return LowRank.from_factors((u / length)[:, None], v[:, None])
+        right = matrix.T @ u
+        v = _quotient(right, known.T @ (u * u))
+        explained, last = inner(v, right), explained
+    return LowRank.from_factors(u[:, None], v[:, None])
 
 
 def _quotient(a: Array, b: Array) -> Array:
@@ -87,15 +99,12 @@ def weight_of(penalty: Any) -> float:
     return float(penalty.l2_weight) if isinstance(penalty, SpectralL12) else 0.0
 
 
-def noise_alpha(
-    observed: Observed, max_rank: int | None = None, l2_weight: float = 1.0, least: float = 0.0
-) -> float:
+def noise_alpha(observed: Observed, least: float = 0.0) -> float:
     """The size that pure noise would have: ``sd (sqrt(N/m) + sqrt(N/n))`` with N entries known of m x n.
 
-    That is about the spectral norm of N independent errors of standard deviation sd, anywhere. Here sd is
-    what the best matrix of rank one leaves, so that structure counts as noise: a good strength for ratings. A
-    bound on the rank keeps noise out by itself, and half of it is better then, for an l2_weight of 1 or more. The
-    noise is taken for at least this share of the entries' size.
+    That is about the spectral norm of N independent errors of standard deviation sd, anywhere. Here sd is what the
+    best matrix of rank one leaves, so that structure counts as noise: a good strength for ratings. The noise is
+    taken for at least the share ``least`` of the entries' size.
 
     Examples
     --------
@@ -105,30 +114,15 @@ def noise_alpha(
     True
     """
     loss = CompletionLoss(observed)
-    residual = loss.residual(loss.point(rank_one_fit(observed)))
+    residual = loss.residual(loss.point(rank_one_fit(observed, tol=ROUGH_TOL**2)))
     square = max(inner(residual, residual), least**2 * inner(observed.values, observed.values))
-    return alpha_of_noise(square, observed, max_rank, l2_weight)
+    return alpha_of_noise(square, observed)
 
 
-def alpha_of_noise(square: float, observed: Any, max_rank: int | None, l2_weight: float) -> float:
+def alpha_of_noise(square: float, observed: Any) -> float:
     """`noise_alpha` where a matrix of rank one leaves this sum of squares."""
     m, n = observed.shape
-    size = math.sqrt(observed.n_observed / m) + math.sqrt(observed.n_observed / n)
-    deviation = math.sqrt(max(square, 0.0) / observed.n_observed)
-    return deviation * size * (1.0 if max_rank is None or l2_weight < 1 else 0.5)
-
-
-HELD_OUT = 0.1  # the share of the known entries that is hidden at a time, here and for intervals
-# A table of which fewer entries than ENOUGH are hidden has SPLITS such parts: with a single one the error is 3 %
-# larger, up to 35 % on tables of 30 rows (benchmarks/results/completion_search).
-ENOUGH, SPLITS = 10_000, 3
-# Columns of a table whose standard deviations differ by more than this factor, beyond two standard errors, are
-# brought to one scale. Of the tables that chose it (benchmarks/results/tables), a photograph just below it is
-# predicted 4 to 5 % better unscaled; above it scaling costs 5 % at most and gains up to 56 %.
-ONE_UNIT_UP_TO = 3.0
-# The tolerance of fits that are only compared: the errors are those of a third of it, in 0.8 of the time.
-ROUGH_TOL = 3e-2
-REACH = 1e-2  # The search goes down to this share of the strength that noise asks for.
+    return math.sqrt(square) * (1 / math.sqrt(m) + 1 / math.sqrt(n))
 
 
 @dataclass(frozen=True)
@@ -219,25 +213,16 @@ class HiddenEntries:
         return error / math.sqrt(max(entries.n_observed, 1))
 
 
-@dataclass
+@dataclass(frozen=True)
 class Candidate:
-    """A choice, and the strengths that were tried: for each the error, and the matrix of each split."""
+    """A choice with a strength, fitted to what is left of each split; ``tasks`` are the same for all strengths."""
 
     choice: HiddenEntryChoice
-    alpha: float  # where the search begins, then the best
-    starts: list[Any]
-    tried: dict[float, tuple[float, list[LowRank]]] = field(default_factory=dict, repr=False)
-
-    @property
-    def error(self) -> float:
-        """The least error."""
-        return min(error for error, _ in self.tried.values())
-
-    def nearest(self, alpha: float) -> list[Any]:
-        """The matrices of the strength that is nearest; where to start before there are any."""
-        if not self.tried:
-            return self.starts
-        return self.tried[min(self.tried, key=lambda other: abs(math.log(other / alpha)))][1]
+    tasks: list[tuple[Centred, HiddenEntries]]
+    least: float  # strength that is tried
+    alpha: float
+    fits: list[LowRank]
+    error: float = math.inf
 
 
 class HiddenEntrySearch:
@@ -261,13 +246,9 @@ class HiddenEntrySearch:
         self, observed: Observed, solver: Any, random_state: Any, max_iter: int = 1000, end: float = math.inf
     ) -> None:
         random = generator(random_state)
-        first = observed.split(HELD_OUT, random)
-        self.n_hidden = first[1].n_observed
-        repeats = SPLITS if observed.is_table and self.n_hidden < ENOUGH else 1
-        self.splits = [first, *(observed.split(HELD_OUT, random) for _ in range(repeats - 1))]
+        self.splits = [observed.split(HELD_OUT, random) for _ in range(SPLITS if observed.is_table else 1)]
+        self.n_hidden = self.splits[0][1].n_observed
         self.solver, self.random_state, self.max_iter, self.end = solver, random_state, max_iter, end
-        self.growth = math.sqrt(observed.n_observed / first[0].n_observed)  # as noise grows
-        self.tasks: dict[str | None, list[tuple[Centred, HiddenEntries]]] = {}
 
     def best(self, space: SearchSpace) -> Candidate:
         """The choice and strength that predict best, one thing changed at a time.
@@ -275,53 +256,67 @@ class HiddenEntrySearch:
         The centre is chosen first, at the strength that noise asks for.
         """
         begun = [self._begun(replace(space.first, center=center)) for center in space.centers]
-        best = self._searched(min(begun, key=lambda candidate: candidate.error))
+        best = self._searched(min(begun, key=_error))
         others: dict[str, Sequence[Any]] = {"penalty": space.penalties, "max_rank": space.ranks}
         for name, values in others.items():
             for value in values[1:]:
                 if time.monotonic() < self.end:
                     changed: dict[str, Any] = {name: value}
-                    other = Candidate(replace(best.choice, **changed), best.alpha, best.nearest(best.alpha))
-                    best = min(best, self._searched(other), key=lambda candidate: candidate.error)
+                    other = self._searched(replace(best, choice=replace(best.choice, **changed)))
+                    best = min(best, other, key=_error)
         return best
 
     def _begun(self, choice: HiddenEntryChoice) -> Candidate:
         """A choice at the strength that noise asks for."""
         tasks = [(Centred.of(train, choice.center, choice.scale), hidden) for train, hidden in self.splits]
-        self.tasks[choice.center] = [(task, HiddenEntries(task, hidden)) for task, hidden in tasks]
-        starts: list[Any] = [None] * len(tasks)
-        if choice.center is None:  # the level of all entries is a matrix of rank one
-            starts = [rank_one_fit(task.loss.observed) for task, _ in tasks]
-        first = noise_alpha(tasks[0][0].loss.observed, choice.max_rank, weight_of(choice.penalty), REACH)
-        found = Candidate(choice, first or 1.0, starts)
-        self._tried(found, found.alpha)
-        return found
+        judged = [(task, HiddenEntries(task, hidden)) for task, hidden in tasks]
+        alpha = noise_alpha(tasks[0][0].loss.observed, least=ROUGH_TOL) or 1.0
+        zeros = [task.loss.start() for task, _ in tasks]
+        return self._fitted(Candidate(choice, judged, ROUGH_TOL**2 * alpha, alpha, zeros), alpha)
 
-    def _searched(self, found: Candidate) -> Candidate:
-        """A candidate with the best strength near the one where it begins."""
-        least = REACH * found.alpha
-        found.alpha = best_on_log_grid(lambda alpha: self._tried(found, alpha), found.alpha, least=least)
-        return found
+    def _searched(self, begun: Candidate) -> Candidate:
+        """A candidate at the best strength, found from the one where it begins."""
+        tried: list[Candidate] = []
 
-    def _tried(self, found: Candidate, alpha: float) -> float:
-        """The error at a strength; infinite once the time is over."""
-        if alpha not in found.tried:
-            if found.tried and time.monotonic() > self.end:
+        def score(alpha: float) -> float:
+            if tried and time.monotonic() > self.end:
                 return math.inf
-            penalty, tasks = with_alpha(found.choice.penalty, alpha), self.tasks[found.choice.center]
-            rank, starts = found.choice.max_rank, found.nearest(alpha)
-            fits = [self._fit(task.loss, penalty, rank, x) for (task, _), x in zip(tasks, starts, strict=True)]
-            errors = [hidden.error(x) for (_, hidden), x in zip(tasks, fits, strict=True)]
-            found.tried[alpha] = math.sqrt(np.mean(np.square(errors))), fits
-        return found.tried[alpha][0]
+            nearest = min(tried or [begun], key=lambda other: abs(math.log(other.alpha / alpha)))
+            tried.append(self._fitted(nearest, alpha))
+            return tried[-1].error
 
-    def _fit(self, loss: CompletionLoss, penalty: Any, max_rank: int | None, x: LowRank | None) -> LowRank:
+        alpha = best_on_log_grid(score, begun.alpha, least=begun.least, gain=ROUGH_TOL**2)  # fits say no more
+        return replace(min(tried, key=_error), alpha=alpha)
+
+    def _fitted(self, near: Candidate, alpha: float) -> Candidate:
+        """A candidate fitted at a strength, from the matrices of another one."""
+        rank, penalty = near.choice.max_rank, with_alpha(near.choice.penalty, alpha)
+        fits = [self._fit(task.loss, penalty, rank, x) for (task, _), x in zip(near.tasks, near.fits, strict=True)]
+        errors = [hidden.error(x) for (_, hidden), x in zip(near.tasks, fits, strict=True)]
+        return replace(near, alpha=alpha, fits=fits, error=math.sqrt(np.mean(np.square(errors))))
+
+    def _fit(self, loss: CompletionLoss, penalty: Any, max_rank: int | None, x: LowRank) -> LowRank:
         """The matrix where the violation is at most `ROUGH_TOL` by the solver's own estimate."""
         solver = self.solver or default_solver(loss, penalty, max_rank, self.random_state)
-        x = loss.start() if x is None else x if max_rank is None else x.truncate(max_rank)
+        x = x if max_rank is None else x.truncate(max_rank)
         for iterate in islice(solver.iterates(loss, penalty, loss.point(x)), self.max_iter):
             if iterate is not None:
                 x = iterate.point.x
                 if iterate.optimality <= ROUGH_TOL * penalty.alpha:
                     break
         return x
+
+
+def _error(candidate: Candidate) -> float:
+    return candidate.error
+
+
+def default_solver(loss: Any, penalty: Spectral, max_rank: int | None, random_state: Any) -> Any:
+    """The solver that suits the problem."""
+    observed = loss.observed
+    if not has_segments(observed.values) or observed.suits_dense:
+        return BlockAPG(max_rank, random_state)
+    # A step on factors multiplies with SPARE columns more than the rank, a sweep with as many as its square.
+    if max_rank is not None and max_rank <= SPARE and isinstance(penalty, SpectralL12) and penalty.strength:
+        return AlternatingLeastSquares(max_rank, random_state=random_state)
+    return FactoredAPG(max_rank, random_state)

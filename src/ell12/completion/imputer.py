@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, valida
 from ell12.backend import as_numpy, beside, is_array, is_sparse, refuse_gradient, stored_entries
 from ell12.checks import check_flags, naming
 from ell12.completion.complete import complete_matrix
+from ell12.completion.gpu_entries import AT_ONCE
 from ell12.completion.observed import Observed, read_entries
 from ell12.completion.offsets import fit_offsets
 from ell12.completion.squared_error import fit_rows
@@ -37,8 +38,6 @@ from ell12.completion.uncertainty import Uncertain
 from ell12.minimization import Status
 from ell12.nested_parameters import NestedParameters
 from ell12.protocols import Array
-
-DENSE_OUTPUT = 2**28  # A sparse matrix of more entries than this is not made dense unasked.
 
 
 class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -118,7 +117,7 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
     ``intervals`` and the columns of `clip` are about tables of numbers.
 
     A sparse matrix stands for its stored entries, explicit zeros included, and is completed to a dense one if that
-    is no larger than 2^28 entries; `predict` gives single entries of any.
+    is no larger than 2^25 entries; `predict` gives single entries of any.
 
     Arrays of PyTorch, CuPy and JAX, where scikit-learn's ``array_api_dispatch`` is on, are completed on the
     processors and sent back to where they were, dense; `ell12.complete_matrix` works where they are. Sparse
@@ -274,7 +273,7 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
         check_is_fitted(self)
         X = self._validated(X, reset=False)
         size = math.prod(X.shape)
-        if scipy.sparse.issparse(X) and size > DENSE_OUTPUT:
+        if scipy.sparse.issparse(X) and size > AT_ONCE:
             raise ValueError(
                 f"X completed would be a dense matrix of {size:.2g} entries; use predict(rows, columns) for those"
                 " that are wanted, or completion_.x for the factors"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,13 +23,11 @@ from ell12.backend import (
 from ell12.backend.arrays import is_torch
 from ell12.backend.compiled_code import can_compile
 from ell12.checks import naming
-from ell12.completion.gpu_entries import for_gathering
+from ell12.completion.gpu_entries import AT_ONCE, for_gathering
 from ell12.completion.observed import as_real
-from ell12.minimization.run import replacing
 from ell12.protocols import Array
 
-COMPILED_SUMS_FROM = 2**16  # Sums over this many products pay for loading the compiled loop.
-CHUNK = 2**22  # A chunk of gathered rows may hold this many numbers.
+COMPILED_FROM = 2**16  # Sums over this many products pay for loading a compiled loop.
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +48,7 @@ class LowRank:
     Notes
     -----
     NumPy, PyTorch, CuPy or JAX arrays. There is no silent way to the dense matrix: ask for `to_array`, or for
-    the `entries` or `rows` that are wanted. The arrays are trusted; `from_factors` makes any pair of factors so.
+    the `entries` that are wanted. The arrays are trusted; `from_factors` makes any pair of factors so.
 
     Examples
     --------
@@ -155,11 +152,6 @@ class LowRank:
             raise ValueError(f"rows and columns must be two vectors of the same length; got {shapes}")
         return sums_of_products(self.weighted, self.V, rows, columns)
 
-    def rows(self, indices: Any) -> Array:
-        """The rows of these indices, dense."""
-        indices = as_indices(indices, self.U, self.shape[0], "indices")
-        return namespace(self.U).take(self.weighted, indices, axis=0) @ self.V.T
-
     def norm(self) -> float:
         """The Frobenius norm."""
         return norm(self.s)
@@ -189,32 +181,10 @@ class LowRank:
         """Whether no number of it is NaN or infinite."""
         return all(map(all_finite, (self.U, self.s, self.V)))
 
-    def save(self, path: Any) -> None:
-        """Write the factors to a .npz file, whole or not at all."""
-        arrays = {name: as_numpy(getattr(self, name)) for name in ("U", "s", "V")}
-        with replacing(Path(path)) as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
-
-    @classmethod
-    def load(cls, path: Any) -> LowRank:
-        """Read what `save` wrote, as NumPy arrays."""
-        with open(path, "rb") as file:  # which names the file where it cannot be opened
-            try:
-                with np.lib.npyio.NpzFile(file, allow_pickle=False) as arrays:
-                    missing = ", ".join(sorted({"U", "s", "V"} - set(arrays.files)))
-                    if missing:
-                        raise ValueError(f"{missing} is missing")
-                    x = cls(*(as_real(arrays[name], name) for name in ("U", "s", "V")))
-            except Exception as error:  # a damaged archive fails in many ways
-                raise ValueError(f"{path} holds no low-rank matrix, or is damaged: {error}") from error
-        if not x.is_finite():
-            raise ValueError(f"{path} holds NaN or infinity, which no low-rank matrix has")
-        return x
-
 
 def sums_of_products(W: Array, H: Array, rows: Array, columns: Array) -> Array:
     """``sum_k W[rows, k] H[columns, k]``: the entries of W H' at pairs, without more than a chunk in memory."""
-    if in_memory(W) and rows.shape[0] * W.shape[1] >= COMPILED_SUMS_FROM:
+    if in_memory(W) and rows.shape[0] * W.shape[1] >= COMPILED_FROM:
         compiled = compiled_loops()
         if compiled is not None:
             return beside(compiled.sums_of_products(*map(as_numpy, (W, H, rows, columns))), W, "W")
@@ -224,7 +194,7 @@ def sums_of_products(W: Array, H: Array, rows: Array, columns: Array) -> Array:
 def gathered_sums_of_products(W: Array, H: Array, rows: Array, columns: Array) -> Array:
     """`sums_of_products` by gathering rows in chunks."""
     xp = namespace(W)
-    count, chunk = rows.shape[0], max(CHUNK // max(W.shape[1], 1), 1)
+    count, chunk = rows.shape[0], max(AT_ONCE // max(W.shape[1], 1), 1)
     if W.shape[1] == 0 or count == 0:
         return xp.zeros(count, dtype=W.dtype, device=device(W))
     if is_torch(W):

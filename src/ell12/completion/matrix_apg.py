@@ -10,8 +10,8 @@ from typing import Any, ClassVar, NamedTuple
 
 from ell12.backend import count_true, inner, namespace, norm
 from ell12.checks import generator
-from ell12.completion.gpu_entries import has_segments
 from ell12.completion.low_rank import LowRank
+from ell12.completion.observed import has_segments
 from ell12.completion.singular_vectors import FullTriplets, WarmBlock
 from ell12.completion.squared_error import EntryLoss
 from ell12.penalties.spectral import Spectral
@@ -70,22 +70,18 @@ class DenseForm:
     """Every matrix is dense; on any kind of array."""
 
     def __init__(self, loss: EntryLoss) -> None:
-        self.loss, self.observed, self.known = loss, loss.observed, loss.observed.mask()
-        self.goals: Array = None
-        self.filled: Array = None
+        self.loss = loss
 
     def estimate(self, x: LowRank) -> Estimate:
         """The estimate of these singular triplets."""
         full = x.to_array()
         xp = namespace(full)
-        return Estimate(x, xp.take(xp.reshape(full, (-1,)), self.observed.flat, axis=0), full)
+        return Estimate(x, xp.take(xp.reshape(full, (-1,)), self.loss.observed.flat, axis=0), full)
 
     def step(self, y: Mixture, length: float) -> tuple[Array, Array]:
         """Y, and the matrix that a gradient step of this length leads to: only its known entries move."""
-        matrix, goals = y.combine("full"), self.loss.after_step(y.combine("prediction"), length)
-        if goals is not self.goals:  # for the squared error they are always the same
-            self.goals, self.filled = goals, self.observed.dense(goals)
-        return matrix, namespace(matrix).where(self.known, self.filled, matrix)
+        matrix, prediction = y.combine("full"), y.combine("prediction")
+        return matrix, matrix + self.loss.observed.dense(self.loss.after_step(prediction, length) - prediction)
 
     def add(self, Z: Array, factor: float, x: LowRank) -> Array:
         """``Z + factor X``."""
@@ -222,7 +218,6 @@ class _MatrixAPG:
 
     needs: ClassVar[Needs] = Needs(EntryLoss, Spectral, "factors")
     form: ClassVar[Any] = DenseForm
-    restarts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_rank(self.max_rank)
@@ -234,10 +229,7 @@ class _MatrixAPG:
         x = form.estimate(start.x if self.max_rank is None else start.x.truncate(self.max_rank))
         state = Nonmonotone(x, loss.value(x.point) + penalty.value(x.x))
         while True:
-            step = state.advance(
-                lambda y, *_: take_step(y, penalty), turns_back=turns_back if self.restarts else None
-            )
-            yield step.iterate()
+            yield state.advance(lambda y, *_: take_step(y, penalty), turns_back=turns_back).iterate()
 
     def _triplets(self, x: LowRank) -> Any:
         raise NotImplementedError
@@ -292,8 +284,6 @@ class FullSVD(_MatrixAPG):
     max_rank : int, optional
         The largest rank allowed.
     """
-
-    restarts: ClassVar[bool] = False
 
     def _triplets(self, x: LowRank) -> FullTriplets:  # noqa: ARG002
         return FullTriplets()

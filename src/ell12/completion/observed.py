@@ -28,14 +28,14 @@ from ell12.backend import (
     scatter,
     stored_entries,
 )
+from ell12.backend.arrays import is_cupy, is_torch
 from ell12.checks import check_entries, check_share, convert, generator, naming
-from ell12.completion.gpu_entries import SegmentedMatrix, Segments, has_segments
+from ell12.completion.gpu_entries import AT_ONCE, SegmentedMatrix, Segments
 from ell12.protocols import Array
 
 # A matrix of which at least this share is known is taken for a table: the dense form is the faster one for it, and
 # its columns may have units of their own. Others are taken for ratings, all in one unit.
 TABLE_FROM = 0.25
-DENSE_LIMIT = 2**26  # A dense matrix of more entries than this is not made unasked.
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +160,7 @@ class Observed:
     @property
     def suits_dense(self) -> bool:
         """Whether dense matrices are faster, and small enough to be made unasked."""
-        return self.is_table and (not is_numpy(self.values) or math.prod(self.shape) <= DENSE_LIMIT)
+        return self.is_table and (not is_numpy(self.values) or math.prod(self.shape) <= AT_ONCE)
 
     @cached_property
     def flat(self) -> Array:
@@ -245,6 +245,11 @@ class Observed:
     @cached_property
     def _sparse_starts(self) -> np.ndarray:
         return self.row_starts.astype(self.columns.dtype, copy=False)
+
+
+def has_segments(values: Array) -> bool:
+    """Whether a library does well with many sizes of arrays: NumPy, PyTorch and CuPy; JAX compiles each anew."""
+    return is_numpy(values) or is_torch(values) or is_cupy(values)
 
 
 def read_entries(X: Any, name: str) -> Observed:

@@ -6,15 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse.linalg
 
-from ell12.completion.hidden_entries import ENOUGH, HELD_OUT
-from ell12.completion.low_rank import CHUNK, gathered_sums_of_products
+from ell12.completion.gpu_entries import AT_ONCE
+from ell12.completion.hidden_entries import HELD_OUT
+from ell12.completion.low_rank import gathered_sums_of_products
 from ell12.completion.observed import Observed
-from ell12.completion.singular_vectors import PASSES, SPARE, leading_svd, random_block
 from ell12.protocols import Array
-
-# The numbers of singular vectors among which hidden ratings choose (benchmarks/results/completion_search).
-INTEREST_RANKS = (1, 2, 4, 8, 16, 32)
 
 
 def best_columns(P: Array, Q: Array, n: int, excluded: Any = None) -> tuple[Array, Array]:
@@ -42,7 +40,7 @@ def best_columns(P: Array, Q: Array, n: int, excluded: Any = None) -> tuple[Arra
     (array([[1, 2]]), array([[5., 3.]]))
     """
     columns, entries = np.full((len(P), n), -1, dtype=np.int64), np.full((len(P), n), np.nan)
-    kept, size = min(n, len(Q)), max(CHUNK // max(len(Q), 1), 1)  # all rows at once would fill the memory
+    kept, size = min(n, len(Q)), max(AT_ONCE // max(len(Q), 1), 1)  # all rows at once would fill the memory
     for start in range(0, len(P) if kept else 0, size):
         part = slice(start, start + size)
         scores = P[part] @ Q.T
@@ -174,18 +172,19 @@ class Interest:
 
     @classmethod
     def of(cls, observed: Observed) -> Interest:
-        """From all ratings, of a rank that hidden ones choose."""
+        """From all ratings, of a rank that hidden ones choose: it doubles as long as the lists get better."""
         low, high = float(observed.values.min()), float(observed.values.max())
         train, hidden = observed.split(HELD_OUT, 0)
-        whole, best = cls(np.zeros((observed.shape[1], 0)), low, high), INTEREST_RANKS[0]
-        if train.n_observed and hidden.n_observed:
-            users = np.unique(hidden.rows)[:ENOUGH]
-            V, R = whole._vectors(train, max(INTEREST_RANKS)), whole.matrix(train)[users]
-            gains = hidden.sparse(hidden.values - low)[users]
-            lists = {rank: best_columns(R @ V[:, :rank], V[:, :rank], 10, R)[0] for rank in INTEREST_RANKS}
-            found = {rank: ndcg(columns, gains) for rank, columns in lists.items()}
-            best = max(found, key=lambda rank: np.nan_to_num(found[rank]))
-        return replace(whole, V=whole._vectors(observed, best))
+        interest, best = cls(np.zeros((observed.shape[1], 1)), low, high), -np.inf
+        users, gains = np.unique(hidden.rows), hidden.sparse(hidden.values - low)
+        R, rank = interest.matrix(train)[users], 1
+        while rank < min(observed.shape):
+            V = interest._vectors(train, rank)
+            found = ndcg(best_columns(R @ V, V, 10, R)[0], gains[users])
+            if not found > best:
+                break
+            best, rank = found, 2 * rank
+        return replace(interest, V=interest._vectors(observed, max(rank // 2, 1)))
 
     def matrix(self, observed: Observed) -> Any:
         """Ratings as a sparse matrix, the lowest above zero by a quarter of their range."""
@@ -198,5 +197,7 @@ class Interest:
         return Scores(np.vstack([P, P.mean(axis=0)]), np.vstack([self.V, np.zeros((1, self.V.shape[1]))]))
 
     def _vectors(self, observed: Observed, rank: int) -> Array:
-        block = random_block(np.random.default_rng(0), observed.shape[1], rank + SPARE, np.float64)
-        return leading_svd(self.matrix(observed), block, passes=PASSES)[2][:, :rank]
+        R = self.matrix(observed)
+        if rank < min(R.shape):
+            return scipy.sparse.linalg.svds(R, rank, v0=np.ones(min(R.shape)), return_singular_vectors="vh")[2].T
+        return np.linalg.svd(R.toarray(), full_matrices=False)[2].T[:, :rank]

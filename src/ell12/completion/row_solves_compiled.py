@@ -12,8 +12,6 @@ import numpy as np
 
 from ell12.backend.compiled_code import compiled_loop
 
-GATHERED = 256  # rows of a factor side by side at a time
-
 
 def sums_of_products(W: Any, H: Any, rows: Any, columns: Any) -> Any:
     """`ell12.completion.low_rank.gathered_sums_of_products` without the gathered rows."""
@@ -36,25 +34,27 @@ def _sums_of_products(W, H, rows, columns, out):  # type: ignore[no-untyped-def]
 def solve_rows(starts, columns, values, H, ridge, out, first, last):  # type: ignore[no-untyped-def]
     """`ell12.completion.squared_error.solve_rows` for the rows from ``first`` to ``last``, within ``out``.
 
-    The rows of H that are needed are gathered in chunks, for BLAS to multiply.
+    The rows of H that are needed are gathered for BLAS to multiply.
     """
     rank = H.shape[1]
     gram, part = np.empty((rank, rank), dtype=H.dtype), np.empty((rank, rank), dtype=H.dtype)
-    chunk = np.empty((GATHERED, rank), dtype=H.dtype)
+    longest = 0
+    for i in range(first, last):
+        longest = max(longest, starts[i + 1] - starts[i])
+    chunk = np.empty((longest, rank), dtype=H.dtype)
     for i in range(first, last):
         right = out[i]
         gram[:] = 0
         for a in range(rank):
             gram[a, a] = ridge[a]
-        for begin in range(starts[i], starts[i + 1], GATHERED):
-            count = min(GATHERED, starts[i + 1] - begin)
-            for e in range(count):
-                h, value = H[columns[begin + e]], values[begin + e]
-                for a in range(rank):
-                    chunk[e, a] = h[a]
-                    right[a] += value * h[a]
-            np.dot(chunk[:count].T, chunk[:count], part)
-            gram += part
+        count = starts[i + 1] - starts[i]
+        for e in range(count):
+            h, value = H[columns[starts[i] + e]], values[starts[i] + e]
+            for a in range(rank):
+                chunk[e, a] = h[a]
+                right[a] += value * h[a]
+        np.dot(chunk[:count].T, chunk[:count], part)
+        gram += part
         _solve_in_place(gram, right)
 
 

@@ -10,15 +10,13 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
-from ell12.backend import is_array, is_numpy, like, namespace, norm
+from ell12.backend import is_array, like, namespace, norm
 from ell12.checks import generator
 from ell12.completion.low_rank import LowRank
 from ell12.protocols import Array
 
 SPARE = 10  # A block carries this many vectors beyond those that the prox keeps.
-PASSES = 8  # of subspace iteration where nothing better is known to start from
 
 
 class FullTriplets:
@@ -130,15 +128,11 @@ def leading_svd(
         if min(norm(new[:, 0] - old[:, 0]), norm(new[:, 0] + old[:, 0])) <= tol:  # its sign may change
             break
     B = Z.T @ Q
-    xp = namespace(B)
     if exact:
-        V, s, rotation = xp.linalg.svd(B, full_matrices=False)
+        V, s, rotation = namespace(B).linalg.svd(B, full_matrices=False)
         return Q @ rotation.T, s, V
-    squares, P = xp.linalg.eigh(B.T @ B)
-    squares, P = xp.flip(squares), xp.flip(P, axis=1)
-    s = xp.sqrt(xp.where(squares > 0, squares, 0))
-    # A direction of size zero has no right vector: what rounding left of it is taken.
-    return Q @ P, s, (B @ P) / xp.where(s > 0, s, 1)
+    V, s, P = all_triplets(B)  # a direction of size zero has no right vector: what rounding left of it is taken
+    return Q @ P, s, V
 
 
 def random_block(rng: np.random.Generator, rows: int, columns: int, dtype: Any) -> np.ndarray:
@@ -147,25 +141,8 @@ def random_block(rng: np.random.Generator, rows: int, columns: int, dtype: Any) 
 
 
 def orthonormal(A: Array) -> Array:
-    """Orthonormal columns that span those of A: by Cholesky where that is accurate, else by Householder.
-
-    The columns are scaled first. Two rounds make up for what the first loses where they are nearly dependent.
-    """
-    xp = namespace(A)
-    if not is_numpy(A):
-        return xp.linalg.qr(A)[0]
-    try:
-        return _cholesky_qr(_cholesky_qr(A / (np.sqrt(np.einsum("ij,ij->j", A, A)) + np.finfo(A.dtype).tiny)))
-    except LinAlgError:
-        return np.linalg.qr(A)[0]
-
-
-def _cholesky_qr(A: np.ndarray) -> np.ndarray:
-    R = cholesky(A.T @ A, check_finite=False)
-    diagonal = np.diagonal(R)
-    if not diagonal.min() > 1e3 * np.sqrt(np.finfo(A.dtype).eps) * diagonal.max():
-        raise LinAlgError("nearly dependent columns")
-    return solve_triangular(R, A.T, trans="T", check_finite=False).T
+    """Orthonormal columns that span those of A."""
+    return namespace(A).linalg.qr(A)[0]
 
 
 def _widened(V: Array, size: int, random: np.random.Generator) -> Array:

@@ -10,16 +10,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from ell12.backend import as_numpy, beside, in_memory, inner, is_numpy, namespace
-from ell12.completion.gpu_entries import has_segments
-from ell12.completion.low_rank import CHUNK, LowRank, compiled_loops, sums_of_products
-from ell12.completion.observed import Observed
+from ell12.completion.gpu_entries import AT_ONCE
+from ell12.completion.low_rank import COMPILED_FROM, LowRank, compiled_loops, sums_of_products
+from ell12.completion.observed import Observed, has_segments
 from ell12.penalties import SpectralL12
 from ell12.protocols import Array, Loss, Point
-
-COMPILED_ROWS_FROM = 2**11  # A sweep over this many rows and known entries pays for loading the compiled loop.
-# A sum of squares may be wrong by this many roundings. With none allowed for, 3 of 48 float32 runs at alpha 1e-6
-# met a matrix that is not positive; with one, no run did. Ten leave room.
-ROUNDINGS = 10
 
 
 class RowSweep:
@@ -72,7 +67,8 @@ def row_terms(W: Array, H: Array, penalty: SpectralL12) -> tuple[float, Array]:
     xp, gram = namespace(H), H.T @ H
     length = math.sqrt(max(inner(W.T @ W, gram), 0.0))
     relief = penalty.strength * penalty.l2_weight / length if length > 0 else 0.0
-    hidden = ROUNDINGS * float(xp.finfo(H.dtype).eps) * float(xp.linalg.trace(gram))
+    # The backward error of Cholesky's decomposition (Higham, Accuracy and Stability, theorem 10.3).
+    hidden = (gram.shape[0] + 1) * float(xp.finfo(H.dtype).eps) * float(xp.linalg.trace(gram))
     extra = max(hidden - penalty.strength, 0.0)
     prior = W @ (relief * gram)
     return penalty.strength + extra, prior if extra == 0 else prior + extra * W
@@ -82,7 +78,8 @@ def solve_rows(
     starts: Array, columns: Array, values: Array, H: Array, ridge: Array, prior: Array, n_threads: int = 1
 ) -> Array:
     """Solve ``(H_i'H_i + diag(ridge)) w_i = H_i'o_i + prior_i`` for each row i."""
-    compiled = compiled_loops() if values.size + starts.size >= COMPILED_ROWS_FROM else None
+    is_large = (values.size + starts.size) * H.shape[1] ** 2 >= COMPILED_FROM
+    compiled = compiled_loops() if is_large else None
     if compiled is None:
         return plainly_solved_rows(starts, columns, values, H, ridge, prior)
     out, H = np.array(prior, dtype=H.dtype, order="C"), np.ascontiguousarray(H)
@@ -108,7 +105,7 @@ def plainly_solved_rows(
     """`solve_rows` in NumPy: sums of outer products over the entries of each row, a chunk of rows at a time."""
     W, rank = np.empty_like(prior), H.shape[1]
     diagonal = np.diag(ridge.astype(H.dtype))
-    at_once = max(CHUNK // max(rank * rank, 1), 1)
+    at_once = max(AT_ONCE // max(rank * rank, 1), 1)
     first = 0
     while first < starts.size - 1:
         last = max(int(np.searchsorted(starts, starts[first] + at_once, side="right")) - 1, first + 1)

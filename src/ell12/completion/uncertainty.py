@@ -7,7 +7,6 @@ import math
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,22 +14,12 @@ import scipy.optimize
 
 from ell12.checks import check_counts, check_share, generator
 from ell12.completion.complete import completed
+from ell12.completion.hidden_entries import HELD_OUT, ROUGH_TOL
 from ell12.completion.low_rank import as_indices
 from ell12.completion.observed import Observed
-from ell12.completion.offsets import Centred, fit_offsets
+from ell12.completion.offsets import SHRINKAGE, Centred, fit_offsets
 from ell12.completion.table_columns import Range
 from ell12.protocols import Array, with_alpha
-
-# A tenth of the entries is hidden at a time: a fit without it errs nearly as a fit to all.
-FOLDS = 10
-# Folds are hidden in turn until this many entries have been: quantiles are then exact to 0.2 %.
-ENOUGH = 50_000
-# The belief that the errors of a column are as large as those of others counts as this many hidden entries, and
-# the belief that they are distributed alike as this many. On synthetic tables and ratings, smaller numbers gave
-# wider intervals for columns of few entries, and larger ones no narrower intervals.
-SIZE_BELIEF, SHAPE_BELIEF = 30.0, 100.0
-# A row or a column of c known entries adds to the size of errors in proportion to 1 / (c + this).
-COUNT_SHIFT = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,12 +62,11 @@ def counts(observed: Observed) -> tuple[Array, Array]:
     return np.bincount(observed.rows, minlength=rows), np.bincount(observed.columns, minlength=columns)
 
 
-def folds(size: int, count: int, random: np.random.Generator) -> Iterator[Array]:
-    """Random parts of equal size, one after the other, as masks, until there are enough for ``count`` in all."""
-    part = random.permutation(size) % FOLDS
-    for fold in range(min(FOLDS, size)):
-        if fold * count >= ENOUGH * FOLDS:
-            return
+def folds(size: int, random: np.random.Generator) -> Iterator[Array]:
+    """Random parts of equal size, one after the other, as masks."""
+    count = round(1 / HELD_OUT)
+    part = random.permutation(size) % count
+    for fold in range(min(count, size)):
         yield part == fold
 
 
@@ -86,9 +74,8 @@ class Calibration:
     """How errors are distributed, by column and by how much is known of the row and of the column.
 
     An error is a size times a score. The size is the unit of the column (in a table the standard deviation of its
-    known entries), times what counts of known entries predict, times a factor of the column. The scores of a
-    column are those of its own hidden entries, mixed with those of all columns: the more it has of its own, the
-    less of the others.
+    known entries), times what counts of known entries predict, times a factor of the column, shrunk to one as
+    biases are to zero. The scores of all columns are taken for draws from one distribution.
     """
 
     def __init__(self, observed: Observed, parts: list[HiddenErrors]) -> None:
@@ -102,49 +89,27 @@ class Calibration:
         known_size = np.isfinite(in_units)
         hidden, in_units, self.n_hidden = hidden.select(known_size), in_units[known_size], int(np.sum(known_size))
         known = (hidden.row_counts, hidden.column_counts)
-        features = np.column_stack([np.ones(self.n_hidden), *(1 / (count + COUNT_SHIFT) for count in known)])
+        features = np.column_stack([np.ones(self.n_hidden), *(1 / (count + SHRINKAGE) for count in known)])
         self.weights = scipy.optimize.nnls(features, in_units)[0] if self.n_hidden else np.ones(3)
         ratios = _ratio(in_units, features @ self.weights)
-        self.numbers = np.bincount(hidden.columns, minlength=n_columns)
-        sums = SIZE_BELIEF + np.bincount(hidden.columns, ratios, minlength=n_columns)
-        self.factors = sums / (SIZE_BELIEF + self.numbers)
+        numbers = np.bincount(hidden.columns, minlength=n_columns)
+        sums = SHRINKAGE + np.bincount(hidden.columns, ratios, minlength=n_columns)
+        self.factors = sums / (SHRINKAGE + numbers)
         # The factor that an entry is compared with is made without it, as that of a new entry is.
-        without = (sums[hidden.columns] - ratios) / (SIZE_BELIEF + self.numbers[hidden.columns] - 1)
-        signed = np.sign(hidden.errors) * _ratio(ratios, without)
-        order = np.argsort(hidden.columns, kind="stable")
-        self.scores, self.columns = signed[order], hidden.columns[order]
-        self.starts = np.concatenate([[0], np.cumsum(self.numbers)])
+        without = (sums[hidden.columns] - ratios) / (SHRINKAGE + numbers[hidden.columns] - 1)
+        self.scores = np.sign(hidden.errors) * _ratio(ratios, without)
 
     def size(self, row_counts: Array, columns: Array) -> Array:
         """The size of errors in rows with this number of known entries, at these columns of the fit."""
         constant, by_row, by_column = self.weights
-        size = constant + by_row / (row_counts + COUNT_SHIFT)
-        size = size + by_column / (self.column_counts[columns] + COUNT_SHIFT)
+        size = constant + by_row / (row_counts + SHRINKAGE)
+        size = size + by_column / (self.column_counts[columns] + SHRINKAGE)
         return size * (self.factors * self.units)[columns]
 
-    def quantiles(self, coverage: float) -> Array:
-        """For each column the quantile of the absolute scores; infinite if unknown."""
-        pool = np.append(self._sorted, np.inf)
-        own_share = self.numbers / (self.numbers + SHAPE_BELIEF)
-        low, high = np.zeros(self.numbers.size, dtype=int), np.full(self.numbers.size, self.n_hidden)
-        absolute = np.abs(self.scores)
-        while np.any(low < high):  # the first position in the pool at which the mixture reaches the coverage
-            middle = (low + high) // 2
-            below = absolute <= pool[middle][self.columns]
-            own = np.bincount(self.columns[below], minlength=self.numbers.size) / (self.numbers + 1)
-            mixture = own_share * own + (1 - own_share) * (middle + 1) / (self.n_hidden + 1)
-            reached = mixture >= coverage
-            low, high = np.where(reached, low, middle + 1), np.where(reached, middle, high)
-            low = np.minimum(low, high)
-        return pool[low]
-
-    def draw(self, columns: Array, random: np.random.Generator) -> Array:
-        """One signed score for each of these columns, out of the same mixtures."""
-        numbers = self.numbers[columns]
-        own = random.random(columns.size) * (numbers + SHAPE_BELIEF) < numbers
-        at = random.random(columns.size)
-        positions = np.where(own, self.starts[columns] + at * numbers, at * self.n_hidden).astype(np.int64)
-        return self.scores[positions]
+    def quantile(self, coverage: float) -> float:
+        """The quantile of the absolute scores and of one that may be any; infinite if unknown."""
+        position = math.ceil(coverage * (self.n_hidden + 1) * (1 - 1e-12))  # 0.9 times 10 is a rounding above 9
+        return float(np.append(np.sort(np.abs(self.scores)), np.inf)[min(position - 1, self.n_hidden)])
 
     def rest(self, columns: Array, size: Array, fits: Array) -> Array:
         """What is left of the size of errors for noise, if fits to other rows differ so much (a row for each fit).
@@ -153,16 +118,9 @@ class Calibration:
         """
         if fits.shape[0] == 1:
             return np.ones(columns.size)
-        n_columns, own = self.numbers.size, self.numbers / (self.numbers + SHAPE_BELIEF)
-        squares = np.bincount(self.columns, self.scores**2, minlength=n_columns) / np.maximum(self.numbers, 1)
-        squares = own * squares + (1 - own) * np.mean(self.scores**2)
-        whole = np.bincount(columns, size**2, minlength=n_columns) * squares
-        learnt = np.bincount(columns, np.var(fits, axis=0, ddof=1), minlength=n_columns)
+        whole = np.bincount(columns, size**2) * np.mean(self.scores**2)
+        learnt = np.bincount(columns, np.var(fits, axis=0, ddof=1))
         return np.sqrt(np.clip(1 - _ratio(learnt, whole), 0, 1))[columns]
-
-    @cached_property
-    def _sorted(self) -> Array:
-        return np.sort(np.abs(self.scores))
 
 
 def _joined(parts: list[HiddenErrors]) -> HiddenErrors:
@@ -176,12 +134,6 @@ def _ratio(values: Array, sizes: Array) -> Array:
     """``values / sizes``, where nothing divided by nothing is nothing: errors of an exact fit."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(values == 0, 0.0, values / sizes)
-
-
-# A bound of the known values counts for all values where this share of them lies on it, as ratings do. The
-# largest of measured values is exceeded by some of the missing ones.
-ON_BOUND = 5
-ROUGH_TOL, ROUGH_STEPS = 1e-2, 100  # of fits to ratings, which err as exact ones do
 
 
 class Uncertain:
@@ -215,8 +167,8 @@ class Uncertain:
         that were made, and the quantile of these errors is what an interval extends to both sides. Errors are
         compared in units that follow the column and how many entries of the row and the column are known. Rows
         that were not in the training data are predicted by fits to other rows only. Intervals end at ``clip``
-        where it is a pair, or where it is "observed" and five known entries lie on the bound, and at whole numbers
-        in the columns of a DataFrame that hold such.
+        where it is a pair, or where it is "observed" and several known entries lie on the bound, and at whole
+        numbers in the columns of a DataFrame that hold such.
 
         The share holds on average if entries are missing at random. The first call costs ten fits.
         """
@@ -275,7 +227,7 @@ class Uncertain:
         fits = [self._redrawn(observed, filled, random) for _ in range(n_draws)]
         size = size * calibration.rest(columns, size, np.stack([fit[missing] for fit in fits]))
         for fit in fits:
-            fit[missing] += size * calibration.draw(columns, random)
+            fit[missing] += size * random.choice(calibration.scores, size.size)
         limits = Range(*_limits(self))
         return [self._finished(observed, limits.cut(fit).astype(fit.dtype, copy=False), X) for fit in fits]
 
@@ -303,7 +255,7 @@ class Uncertain:
 def _errors_at_hidden_entries(model: Any, known: Observed, random: np.random.Generator) -> list[HiddenErrors]:
     """Fits without a part of the entries, which they predict."""
     found = []
-    for held in folds(known.n_observed, known.n_observed, random):
+    for held in folds(known.n_observed, random):
         train, hidden = known.select(~held), known.select(held)
         if train.n_observed:
             predicted = _refitted(model, train)._predicted(hidden.rows, hidden.columns)
@@ -314,12 +266,12 @@ def _errors_at_hidden_entries(model: Any, known: Observed, random: np.random.Gen
 def _errors_in_new_rows(model: Any, known: Observed, random: np.random.Generator) -> list[HiddenErrors]:
     """Fits without a part of the rows, whose entries are then predicted from the others of their row."""
     found = []
-    for rows in folds(known.shape[0], known.n_observed, random):
+    for rows in folds(known.shape[0], random):
         train, others = known.select(~rows[known.rows]), _taken(known, np.flatnonzero(rows))
         if train.n_observed == 0:
             continue
         other = _refitted(model, train)
-        for held in folds(others.n_observed, 0, random):
+        for held in folds(others.n_observed, random):
             kept, hidden = others.select(~held), others.select(held)
             predicted = other._completed_rows(kept).reshape(-1)[hidden.flat]
             found.append(HiddenErrors.of(kept, hidden, predicted, counts(train)[1]))
@@ -339,7 +291,7 @@ def _refitted(model: Any, known: Observed) -> Any:
         solver=model.solver,
         random_state=model._seed,
         tol=max(model.tol, ROUGH_TOL) if rough else model.tol,
-        max_iter=min(model.max_iter, ROUGH_STEPS) if rough else model.max_iter,
+        max_iter=model.max_iter,
     )
     other.clip_ = Range.of(model.clip, known, known.is_table)
     return other
@@ -349,8 +301,8 @@ def _around(
     model: Any, values: Array, calibration: Calibration, row_counts: Array, columns: Array, coverage: float
 ) -> tuple[Array, Array]:
     """Intervals around predicted values."""
-    quantiles = calibration.quantiles(coverage)
-    if np.isinf(quantiles).all():
+    quantile = calibration.quantile(coverage)
+    if math.isinf(quantile):
         needed = math.ceil(coverage / (1 - coverage) * (1 - 1e-12))  # 0.9 / (1 - 0.9) is a rounding above 9
         warnings.warn(
             f"{calibration.n_hidden} hidden entries are too few for a coverage of {coverage:g}, which takes"
@@ -359,7 +311,7 @@ def _around(
             stacklevel=3,
         )
     with np.errstate(invalid="ignore"):
-        half = np.nan_to_num(quantiles[columns] * calibration.size(row_counts, columns), nan=np.inf, posinf=np.inf)
+        half = np.nan_to_num(quantile * calibration.size(row_counts, columns), nan=np.inf, posinf=np.inf)
     limits = Range(*_limits(model))
     around = np.nan_to_num(values, nan=0.0)
     lower, upper = (limits.cut(around + side * half, columns) for side in (-1, 1))
@@ -371,12 +323,15 @@ def _around(
 
 
 def _limits(model: Any) -> tuple[Any, Any]:
-    """The range that values surely lie in."""
+    """The range that values lie in: a bound of the known values if several lie on it, as ratings do.
+
+    The largest of measured values, which has no equal, is exceeded by some of the missing ones.
+    """
     low, high = model.clip_
     if not isinstance(model.clip, str):
         return low, high
-    low = np.where(_number_on(model._known, low) >= ON_BOUND, low, -np.inf)
-    return low, np.where(_number_on(model._known, high) >= ON_BOUND, high, np.inf)
+    low = np.where(_number_on(model._known, low) > 1, low, -np.inf)
+    return low, np.where(_number_on(model._known, high) > 1, high, np.inf)
 
 
 def _number_on(known: Observed, bound: Any) -> Any:

@@ -207,7 +207,7 @@ class RatingsLoss(MatrixLoss):
     def noise_alpha(self) -> float:
         """The strength that noise of the size of the entries asks for; one pass."""
         square = sum(moments[2] for *_, moments in self.blocks.results("describe", _describe))
-        return STRENGTH * alpha_of_noise(float(square), self, None, 0.5)
+        return STRENGTH * alpha_of_noise(float(square), self)
 
     def _total(self, function: Any, W: Array, out: Array, *arguments: Any) -> tuple[Any, ...]:
         """One pass: each block gets its rows of W; its rows of the answer go to ``out``, the rest is summed."""

@@ -14,12 +14,10 @@ from ell12.backend import as_numpy, beside, max_abs, precision, refuse_masked
 from ell12.checks import check_counts, check_numbers, check_scalars, check_share, naming
 from ell12.minimization import certificate, minimize
 from ell12.minimization.solver_choice import check_kind
+from ell12.path.screened import WIDEST
 from ell12.penalties import L12, GroupL12, RowsL12, WithIntercept
 from ell12.penalties.moduli import ModuliL12
 from ell12.protocols import Array, Loss, Penalty, Point, with_alpha
-
-# A longer grid is a mistake: it would not fit in memory, or its strengths could not be told apart.
-MOST_ALPHAS = 10**6
 
 
 def alpha_max(loss: Any, penalty: Any) -> float:
@@ -121,14 +119,14 @@ def alpha_grid(top: float, n_alphas: int = 100, eps: float = 1e-3) -> Array:
     """
     check_scalars(top=top)
     check_share(eps, "eps")
-    check_counts(least=1, most=MOST_ALPHAS, optional=False, n_alphas=n_alphas)
+    check_counts(least=1, most=WIDEST, optional=False, n_alphas=n_alphas)
     return (top or 1.0) * np.geomspace(1.0, eps, n_alphas)
 
 
 def grid_size(alphas: Any, n_alphas: int) -> int | None:
     """How many strengths an automatic grid has: ``alphas`` if that is a whole number; None if it is a grid."""
     if isinstance(alphas, int | np.integer) and not isinstance(alphas, bool):
-        check_counts(least=1, most=MOST_ALPHAS, alphas=alphas)
+        check_counts(least=1, most=WIDEST, alphas=alphas)
         return int(alphas)
     if alphas is not None:
         return None
@@ -142,7 +140,9 @@ def best_on_log_grid(
     ratio: float = 1.5,
     least: float = 0.0,
     most: float = math.inf,
+    reach: float = 1e6,
     patience: int = 2,
+    gain: float = 0.0,
 ) -> float:
     """The strength of the lowest score: a search in both directions on a logarithmic grid, then a parabola.
 
@@ -161,8 +161,12 @@ def best_on_log_grid(
         Between two neighbours on the grid, above 1.
     least, most : float, default 0 and infinity
         No strength outside is scored or returned.
+    reach : float, default 1e6
+        Nor is one that is smaller or larger than ``first`` by more than this factor.
     patience : int, default 2
         How many steps in a row may bring nothing.
+    gain : float, default 0
+        A score that is not lower by more than this share brings nothing.
 
     Examples
     --------
@@ -172,19 +176,20 @@ def best_on_log_grid(
     0.3
     """
     scores: dict[int, float] = {}
+    low, high = max(least, first / reach), min(most, first * reach)
 
     def at(step: int) -> float:
         if step not in scores:
             alpha = first * ratio**step
-            value = score(alpha) if step == 0 or least <= alpha <= most else math.inf
+            value = score(alpha) if step == 0 or low <= alpha <= high else math.inf
             scores[step] = value if math.isfinite(value) else math.inf
         return scores[step]
 
     best = 0
     for direction in (-1, 1):
         step, failures = direction, 0
-        while failures < patience and least <= first * ratio**step <= most and 0 < first * ratio**step < math.inf:
-            best, failures = (step, 0) if at(step) < at(best) else (best, failures + 1)
+        while failures < patience and low <= first * ratio**step <= high:
+            best, failures = (step, 0) if at(step) < (1 - gain) * at(best) else (best, failures + 1)
             step += direction
         if best != 0:
             break
