@@ -14,7 +14,7 @@ from ell12.prox.batching import Groups, as_single
 from ell12.prox.cuda_rows import prox_on_gpu
 
 # From this many entries on a batch of short problems goes to the compiled loop: loading the loop costs more than
-# the plain operations take for smaller batches.
+# the plain operations take for smaller batches; beyond, rows take 1.4 to 4 copies (benchmarks/results/prox).
 COMPILED_PROX_FROM = 2**17
 
 

@@ -16,7 +16,7 @@ from ell12.solvers.newton import LARGEST
 from ell12.solvers.working_set import MOST_STEPS, WorkingSet
 
 # A start has at most this number of random columns, and is minimised to this violation in units of alpha: chosen
-# on other seeds than those of results/certificates.
+# on other seeds than those of benchmarks/certificates.py.
 MOST_COLUMNS, CLOSE = 11, 1e-3
 
 
@@ -46,7 +46,7 @@ class Restarts:
     >>> from ell12 import L12, SquaredLoss, minimize
     >>> from ell12.solvers import Restarts
     >>> minimize(SquaredLoss(np.eye(3), [3.0, -4.0, 0.5]), L12(alpha=1.0), solver=Restarts(5)).solver
-    'Restarts, WorkingSet (6 of 6 starts at the best value) from 1 on'
+    'Restarts, WorkingSet (6 of 6 starts at the best value) from 2 on'
     """
 
     n_starts: int = 200
@@ -62,13 +62,15 @@ class Restarts:
             raise TypeError(f"solver must be a Solver such as WorkingSet(), got {self.solver!r}")
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
-        """Yield None during the runs, so that the loop sees the time; then the iterates from the best point."""
-        found = []
-        for best in self._minima(loss, penalty, start):
-            found.append(best)
-            yield None
-        value, point = min(found, key=lambda each: each[0])
-        close = sum(other <= value + 1e-4 * abs(value) for other, _ in found)
+        """Yield the best point of the runs whenever there is a better one; then the iterates from the last."""
+        found: list[float] = []
+        value, point = np.inf, start
+        for other, reached in self._minima(loss, penalty, start):
+            found.append(other)
+            if other < value:
+                value, point = other, reached
+            yield Iterate(point, value, np.inf) if found[-1] == value else None
+        close = sum(other <= value + 1e-4 * abs(value) for other in found)
         method = f"{type(self.solver).__name__} ({close} of {len(found)} starts at the best value)"
         for iterate in self.solver.iterates(loss, penalty, point):
             yield iterate and replace(iterate, method=method)
