@@ -19,7 +19,8 @@ from ell12.prox import prox_l12
 from study import Row, load, median_seconds, version_of
 
 BASELINE = "a copy"
-PROBLEMS = [((10**4,), 0.5), ((10**6,), 0.5), ((10**7,), 0.5), ((512, 512, 2), 0.5), ((512, 512, 2), 3.0)]
+VECTORS = [((10**4,), 0.5), ((10**6,), 0.5)]
+ROWS = [((2**20 // length, length), t) for length in (2, 3, 8, 17, 100, 10_000) for t in (0.5, 5.0)]
 TOLERANCE = {"float64": 1e-10, "float32": 1e-5}  # relative excess over the minimum that rounding explains
 
 sporco, sporco_missing = load("sporco.prox")
@@ -27,7 +28,7 @@ scico, scico_missing = load("scico.functional")
 
 
 def rows() -> Iterator[Row]:
-    for shape, t in PROBLEMS:
+    for shape, t in VECTORS + ROWS:
         for dtype in ("float64", "float32"):
             z = np.random.default_rng(0).standard_normal(shape).astype(dtype)
             yield from compare(z, t)

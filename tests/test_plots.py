@@ -3,7 +3,6 @@
 import itertools
 import sys
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from sklearn.linear_model import Lasso
@@ -64,26 +63,18 @@ def test_a_path_is_drawn_as_it_is(data):
     assert axes.xaxis_inverted()
 
 
-def test_names_and_given_axes(data):
+def test_given_axes_are_drawn_into_and_names_are_labels(data):
     alphas, coefs, _ = l12_path(*data, alphas=5)
     given = plt.figure().add_subplot()
-    names = [f"feature {j}" for j in range(12)]
-    assert plot_path(alphas, coefs, names=names, axes=given) is given
+    assert plot_path(alphas, coefs, names=[f"feature {j}" for j in range(12)], axes=given) is given
     assert "feature 5" in curves(given)
     assert len(plt.get_fignums()) == 1
 
 
-def test_a_path_that_ends_at_zero_strength_has_a_linear_axis():
-    axes = plot_path([1.0, 0.5, 0.0], np.array([[0.0, 1.0, 2.0]]))
+def test_a_strength_of_zero_has_a_linear_axis_and_nothing_to_label_no_legend():
+    axes = plot_path([1.0, 0.5, 0.0], np.array([[0.0, 1.0, 2.0]]), n_labels=0)
     assert axes.get_xscale() == "linear"
-
-
-def test_a_path_without_labels_has_no_legend():
-    axes = plot_path([1.0, 0.1], [[0.0, 1.0], [0.0, 2.0]], n_labels=0)
     assert axes.get_legend() is None
-
-
-def test_a_path_of_zeros_has_no_legend():
     assert plot_path([1.0, 0.5], np.zeros((3, 2))).get_legend() is None
 
 
@@ -103,15 +94,19 @@ def test_the_curve_of_a_regressor(data, selection):
     assert band[:, 1].max() == pytest.approx((model.mse_path_.mean(axis=1) + error).max())
 
 
-def test_the_curve_is_called_what_the_folds_were_judged_by(data):
+@pytest.mark.parametrize(
+    ("model", "label"),
+    [
+        (L12RegressorCV(loss="poisson"), "Poisson's deviance"),
+        (L12RegressorCV(loss="huber"), "twice Huber's loss"),
+        (L12CoxRegressorCV(), "log-likelihood of an event"),
+        (L12ClassifierCV(scoring="accuracy"), "accuracy"),
+    ],
+)
+def test_the_curve_is_called_what_the_folds_were_judged_by(data, model, label):
     X, y = data
-    short = {"alphas": 3, "eps": 0.2, "cv": 2}
-    counts = L12RegressorCV(loss="poisson", **short).fit(X, np.round(np.exp(y / 9)))
-    assert plot_cross_validation(counts).get_ylabel() == "Poisson's deviance"
-    robust = L12RegressorCV(loss="huber", **short).fit(X, y)
-    assert plot_cross_validation(robust).get_ylabel() == "twice Huber's loss"
-    survival = L12CoxRegressorCV(**short).fit(X, y)
-    assert plot_cross_validation(survival).get_ylabel() == "log-likelihood of an event"
+    y = y > 0 if label == "accuracy" else np.round(np.exp(y / 9)) if "Poisson" in label else y
+    assert model.set_params(alphas=3, eps=0.2, cv=2).fit(X, y).plot().get_ylabel() == label
 
 
 def test_the_curve_of_a_classifier_marks_the_highest_score(data):
@@ -122,12 +117,6 @@ def test_the_curve_of_a_classifier_marks_the_highest_score(data):
     best = model.alphas_[np.argmax(model.scores_.mean(axis=1))]
     marked = {xy[0, 0] for label, xy in curves(axes).items() if "alpha" in label}
     assert marked == {model.alpha_, best}
-
-
-def test_a_scoring_is_named(data):
-    X, y = data
-    model = L12ClassifierCV(alphas=4, eps=0.1, scoring="accuracy", cv=2).fit(X, y > 0)
-    assert model.plot().get_ylabel() == "accuracy"
 
 
 def test_wrong_arguments_are_named(data):
@@ -157,11 +146,8 @@ def test_a_completion_path_marks_its_least_error():
     np.testing.assert_array_equal(marked, [[path.alphas[path.best], path.errors.min()]])
     beside = next(other for other in axes.figure.axes if other is not axes)
     np.testing.assert_array_equal(beside.get_lines()[0].get_ydata(), path.ranks)
-
-
-def test_a_completion_path_without_hidden_entries_shows_its_ranks_alone():
-    path = completion_path(np.outer(np.arange(1.0, 9), np.arange(1.0, 7)), alphas=3, held_out=0)
-    assert plot_completion_path(path).get_lines() == []
+    without = completion_path(np.outer(np.arange(1.0, 9), np.arange(1.0, 7)), alphas=3, held_out=0)
+    assert plot_completion_path(without).get_lines() == []
 
 
 def test_every_penalty_has_a_line_and_one_standard_error_is_drawn(data):
@@ -187,9 +173,6 @@ def test_a_criterion_is_drawn_by_its_name():
         assert any(f"alpha = {model.alpha_:.3g}" in text.get_text() for text in axes.get_legend().get_texts())
 
 
-mpl.use("Agg")
-
-
 def intervals(size=50):
     random = np.random.default_rng(0)
     estimate = random.standard_normal(size)
@@ -213,7 +196,7 @@ def test_the_smallest_p_values_come_first_with_names_that_fit():
     assert all(above.y0 >= below.y1 for above, below in itertools.pairwise(boxes))
 
 
-def test_fewer_features_can_be_drawn_but_not_none():
+def test_fewer_features_can_be_drawn():
     assert len(plot_intervals(intervals(), n_features=3).get_yticks()) == 3
     assert len(intervals(4).plot().get_yticks()) == 3
     with pytest.raises(ValueError, match="n_features"):

@@ -11,6 +11,9 @@ import numpy as np
 from ell12.backend import as_numpy
 from ell12.checks import check_counts
 
+# Where a legend does not fit into the axes.
+OUTSIDE = {"fontsize": "small", "frameon": False, "loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+
 
 def alpha_axis(axes: Any, alphas: Any) -> None:
     """Let the strengths fall from left to right, by logarithms where none is 0."""
@@ -62,17 +65,12 @@ def plot_path(
         axes.plot(alphas, coefs[feature], color="0.8", linewidth=0.8, zorder=1)
     for rank, feature in enumerate(order[:n_labels]):
         label = str(feature if names is None else names[feature])
-        axes.plot(
-            alphas,
-            coefs[feature],
-            color=f"C{feature if coefs.shape[0] <= 10 else rank}",
-            label=label,
-            linewidth=1.6,
-        )
+        color = f"C{feature if coefs.shape[0] <= 10 else rank}"
+        axes.plot(alphas, coefs[feature], color=color, label=label, linewidth=1.6)
     alpha_axis(axes, alphas)
     axes.set_ylabel("coefficient")
     if order[:n_labels].size:
-        axes.legend(fontsize="small", frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        axes.legend(**OUTSIDE)
     return axes
 
 
@@ -84,13 +82,12 @@ def plot_cross_validation(model: Any, *, axes: Any = None) -> Any:
     """
     values, label, sign = _curve(model)
     axes = new_axes() if axes is None else axes
-    several = values.ndim == 3
-    lines = values if several else values[None]
+    lines = values if values.ndim == 3 else values[None]
     grids = np.broadcast_to(as_numpy(model.alphas_), lines.shape[:2])
+    alone = label if "criterion_path_" in vars(model) else "mean of the folds"
+    names = list(map(repr, model.penalty)) if values.ndim == 3 else [alone]
     for k, (alphas, folds) in enumerate(zip(grids, lines, strict=True)):
-        alone = label if "criterion_path_" in vars(model) else "mean of the folds"
-        name = repr(model.penalty[k]) if several else alone
-        _draw_folds(axes, alphas, folds, f"C{k + (k > 0)}", name)  # C1 marks the choice
+        _draw_folds(axes, alphas, folds, f"C{k + (k > 0)}", names[k])  # C1 marks the choice
     means = sign * lines.mean(axis=2)
     where = np.unravel_index(np.nanargmax(means), means.shape)
     best = float(grids[where])
@@ -116,11 +113,7 @@ def plot_completion_path(path: Any, *, axes: Any = None) -> Any:
         axes.plot(path.alphas[best], path.errors[best], "o", color="C1", label=label)
         axes.legend(fontsize="small", frameon=False)
     axes.set_ylabel("RMSE on the hidden entries")
-    right = axes.twinx()
-    right.step(path.alphas, path.ranks, where="mid", color="0.6")
-    right.set_ylabel("rank", color="0.4")
-    alpha_axis(axes, path.alphas)
-    return axes
+    return _with_steps(axes, path.alphas, path.ranks, "rank")
 
 
 def _draw_folds(axes: Any, alphas: Any, folds: Any, color: str, label: str) -> None:
@@ -152,20 +145,22 @@ def plot_criteria(path: Any, *, axes: Any = None) -> Any:
     alphas = as_numpy(path.alphas)
     criteria = {"AIC": path.aic, "BIC": path.bic, "EBIC": path.ebic}
     for color, (name, given) in zip(("C0", "C1", "C2"), criteria.items(), strict=True):
-        values = as_numpy(given)
-        finite = np.isfinite(values)
-        if not finite.any():
-            continue
-        best = int(np.argmin(values))
-        label = f"{name}, least at alpha = {alphas[best]:.3g}"
-        axes.plot(alphas, np.where(finite, values, np.nan), color=color, label=label)
-        axes.plot(alphas[best], values[best], "o", color=color)
+        values, best = as_numpy(given), int(np.argmin(as_numpy(given)))
+        if np.isfinite(values[best]):
+            label = f"{name}, least at alpha = {alphas[best]:.3g}"
+            axes.plot(alphas, np.where(np.isfinite(values), values, np.nan), color=color, label=label)
+            axes.plot(alphas[best], values[best], "o", color=color)
     axes.set_ylabel("criterion")
     if axes.get_lines():
         axes.legend(fontsize="small", frameon=False)
+    return _with_steps(axes, alphas, as_numpy(path.n_selected), "features selected")
+
+
+def _with_steps(axes: Any, alphas: Any, counts: Any, label: str) -> Any:
+    """The same axes, with a number for each alpha on the right."""
     right = axes.twinx()
-    right.step(alphas, as_numpy(path.n_selected), where="mid", color="0.6", zorder=1)
-    right.set_ylabel("features selected", color="0.4")
+    right.step(alphas, counts, where="mid", color="0.6", zorder=1)
+    right.set_ylabel(label, color="0.4")
     alpha_axis(axes, alphas)
     return axes
 
@@ -222,7 +217,7 @@ def plot_stability(selection: Any, *, n_labels: int = 12, axes: Any = None) -> A
         axes.set_xlabel("rank of the feature")
     axes.set_ylabel("share of the halves")
     axes.set_ylim(-0.02, 1.02)
-    axes.legend(fontsize="small", frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    axes.legend(**OUTSIDE)
     return axes
 
 

@@ -76,5 +76,5 @@ def test_the_size_of_a_problem_alone_decides_which_loop_solves_it():
 
     assert can_compile()
     small, large = np.eye(2), np.eye(int(gram_descent.COMPILED_FROM**0.5))
-    assert gram_descent.descend_on(small)[0] is gram_descent.descend
-    assert gram_descent.descend_on(large)[0] is gram_descent_compiled.descend
+    assert gram_descent.engine_for(small)[0] is gram_descent
+    assert gram_descent.engine_for(large)[0] is gram_descent_compiled

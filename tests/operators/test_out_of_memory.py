@@ -124,7 +124,7 @@ def test_a_fit_reads_the_columns_few_times_and_finds_what_it_finds_in_memory(gen
 @pytest.mark.parametrize("l2_weight", [0.0, 1.0])
 def test_never_are_all_columns_gathered_however_many_violate(l2_weight, monkeypatch):
     """At a hundredth of the largest strength nearly all do; here sets of more than 50 go to Newton's method."""
-    monkeypatch.setattr("ell12.solvers.working_set.LARGEST_SET", 50)
+    monkeypatch.setattr("ell12.solvers.working_set.LARGEST", 50)
     random = np.random.default_rng(0)
     matrix = random.standard_normal((50, 3000))
     b = matrix[:, :5].sum(axis=1) + random.standard_normal(50)

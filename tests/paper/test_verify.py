@@ -97,6 +97,7 @@ def test_what_the_hash_the_check_the_plan_and_the_pictures_find(copy):
         ({"rmse": 0.5, "n_iter": 10}, {"rmse": 0.5 + 1e-12, "n_iter": 40}, 0),
         ({"rmse": 0.5, "n_iter": 10}, {"rmse": 0.5, "n_iter": 40}, 1),
         ({"rmse": 0.5}, {}, 1),
+        ({"rmse": 0.5, "first_share": 0.9}, {"rmse": 0.5}, 0),
         ({"values": [1.0, 2.0]}, {"values": [1.0, 2.0, 3.0]}, 1),
     ],
 )

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse
-from scipy.special import expit
+from scipy.special import expit, softmax
 from scipy.stats import norm, t
 from sklearn.linear_model import Lasso, LogisticRegression
 
@@ -123,6 +123,52 @@ def test_with_few_features_survival_times_have_those_of_the_partial_likelihood()
         confidence_intervals(X, np.c_[time, event], L12CoxRegressor(0.01), variance="robust")
 
 
+def three_classes(seed, rows, columns):
+    random = np.random.default_rng(seed)
+    X, rows_of_classes = random.standard_normal((rows, columns)), np.zeros((3, columns))
+    rows_of_classes[0, :3], rows_of_classes[1, 2:4] = 1.0, -1.0
+    shares = softmax(X @ rows_of_classes.T + 0.3 * np.arange(3), axis=1)
+    y = (shares.cumsum(axis=1) < random.uniform(size=(rows, 1))).sum(axis=1)
+    return X, np.array(["a", "b", "c"])[y], rows_of_classes - rows_of_classes.mean(axis=0)
+
+
+@pytest.mark.parametrize("weight", [None, np.tile([0.5, 1.5], 200)])
+def test_with_few_features_several_classes_have_those_of_maximum_likelihood(weight):
+    X, y, _ = three_classes(0, 400, 4)
+    D, w, Y = np.column_stack([X, np.ones(400)]), np.ones(400) if weight is None else weight, y[:, None] == [*"ab"]
+
+    def parts(c):
+        """The gradient and the Hessian in the coefficients of two classes, the third having none."""
+        p = softmax(np.column_stack([D @ c.reshape(2, 5).T, np.zeros(400)]), axis=1)[:, :2]
+        blocks = [[D.T @ ((w * p[:, i] * ((i == j) - p[:, j]))[:, None] * D) for j in (0, 1)] for i in (0, 1)]
+        return (D.T @ (w[:, None] * (p - Y))).T.ravel(), np.block(blocks)
+
+    c = newton(lambda c: parts(c)[0], lambda c: parts(c)[1], np.zeros(10))
+    covariance = np.linalg.inv(parts(c)[1])
+    for label, contrast in (("a", [2, -1]), ("b", [-1, 2]), ("c", [-1, -1])):
+        less_mean = np.kron(np.array(contrast) / 3, np.eye(5))[:4]
+        found = confidence_intervals(
+            X, y, L12Classifier(0.02, loss="multinomial"), label=label, sample_weight=weight, inverse="exact"
+        )
+        np.testing.assert_allclose(found.estimate, less_mean @ c, rtol=1e-6)
+        error = np.sqrt(np.diagonal(less_mean @ covariance @ less_mean.T))
+        np.testing.assert_allclose(found.standard_error, error, rtol=1e-5)
+
+
+def test_each_class_against_the_rest_has_the_intervals_of_two_classes():
+    X, y, _ = three_classes(1, 100, 8)
+    model = L12Classifier(0.05, tol=1e-9)
+    one = confidence_intervals(X, y, model, label="b")
+    np.testing.assert_allclose(one.estimate, confidence_intervals(X, y == "b", model).estimate, rtol=1e-5)
+    for label in (None, "d"):
+        with pytest.raises(ValueError, match="label be one of"):
+            confidence_intervals(X, y, model, label=label)
+    with pytest.raises(ValueError, match="label is for several classes"):
+        confidence_intervals(X, X[:, 0], label="b")
+    with pytest.raises(ValueError, match="nor for loss='multinomial'"):
+        confidence_intervals(X, y, L12Classifier(0.05, loss="multinomial"), label="b", variance="robust")
+
+
 def test_with_few_features_hubers_loss_has_those_of_an_m_estimator():
     X, y = problem(200, 5)
     y = np.where(np.arange(200) % 10 == 0, 50.0, y)
@@ -141,28 +187,28 @@ def test_with_few_features_hubers_loss_has_those_of_an_m_estimator():
     np.testing.assert_allclose(found.standard_error, error, rtol=1e-6)
 
 
-@pytest.mark.parametrize("loss", ["poisson", "huber", "cox"])
+@pytest.mark.parametrize("loss", ["poisson", "huber", "cox", "multinomial"])
 def test_intervals_of_other_losses_hold_what_they_say(loss):
-    """Toeplitz 0.5, 150 x 100: of 60 intervals of level 0.95, fewer than 51 have a chance of 1 %."""
+    """Toeplitz 0.5, 150 x 60: of 60 intervals of level 0.95, fewer than 51 have a chance of 1 %."""
     held = []
     for seed in range(10):
         random = np.random.default_rng(seed)
-        X = random.standard_normal((150, 100))
-        for j in range(1, 100):
+        X = random.standard_normal((150, 60))
+        for j in range(1, 60):
             X[:, j] = 0.5 * X[:, j - 1] + np.sqrt(0.75) * X[:, j]
-        truth = np.zeros(100)
+        truth = np.zeros(60)
         truth[[0, 5, 10]] = 0.8, -0.6, 0.5
-        eta = X @ truth
+        eta, given, model = X @ truth, {}, L12Regressor(0.12, loss=loss)
         if loss == "cox":
-            y, model = (
-                np.c_[random.exponential(np.exp(-eta)), random.uniform(size=150) < 0.8],
-                L12CoxRegressor(0.08),
-            )
+            y = np.c_[random.exponential(np.exp(-eta)), random.uniform(size=150) < 0.8]
+            model = L12CoxRegressor(0.08)
+        elif loss == "multinomial":
+            y = (np.outer(eta, [1, 0, 0]) + random.gumbel(size=(150, 3))).argmax(axis=1)
+            model, given, truth = L12Classifier(0.05, loss=loss), {"label": 0}, 2 / 3 * truth
         else:
             noisy = eta + 0.7 * random.standard_t(2.5, 150)
             y = random.poisson(np.exp(eta + 0.5)) if loss == "poisson" else noisy
-            model = L12Regressor(0.12, loss=loss)
-        found = confidence_intervals(X, y, model, features=[0, 5, 10, 1, 11, 50])
+        found = confidence_intervals(X, y, model, features=[0, 5, 10, 1, 11, 50], **given)
         held += list((found.lower <= truth[found.features]) & (truth[found.features] <= found.upper))
         assert found.inverse == "nodewise"
     assert sum(held) >= 51
@@ -280,9 +326,8 @@ def test_problems_without_a_gram_matrix_and_on_threads_have_the_same_directions(
         np.array([5, 0, 77]),
     )
     expected = inverses.nodewise(columns)(which)
-    monkeypatch.setattr(inverses, "CHUNK", 1)
     np.testing.assert_array_equal(inverses.nodewise(columns, 2)(which), expected)
-    monkeypatch.setattr(inverses, "MOST_COLUMNS", 10)
+    monkeypatch.setattr(inverses, "LARGEST", 100)
     np.testing.assert_allclose(inverses.nodewise(columns)(which), expected, atol=1e-4)
 
 

@@ -87,8 +87,8 @@ def test_a_group_that_is_not_penalised_and_an_intercept_turn_freely():
 
 
 def test_too_many_columns_in_use_are_left_to_nmapg(monkeypatch):
-    monkeypatch.setattr(module, "LARGEST_SUPPORT", 0)
-    monkeypatch.setattr(module.NewtonStep, "_direction", None)  # would fail
+    monkeypatch.setattr(module, "LARGEST", 0)
+    monkeypatch.setattr(module.NewtonStep, "__call__", None)  # would fail
     result = minimize(losses(0)[0], GroupL12(GROUPS, 0.02), solver=GroupNewton(), max_iter=200)
     assert result.n_iter == 200
 
@@ -113,8 +113,9 @@ def test_other_array_libraries(each_library):
 
 def test_a_group_that_would_turn_back_leaves_in_one_step():
     loss = SquaredLoss(np.eye(4), [3.0, -4.0, 0.1, 0.1])
-    problem = SmoothProblem(loss, GroupL12([0, 0, 1, 1], 1.0, l2_weight=0.0))
+    start = loss.point(loss.start())
+    problem = SmoothProblem(loss, GroupL12([0, 0, 1, 1], 1.0, l2_weight=0.0), start)
     here = problem.place(loss.point(np.array([2.0, -3.0, 0.05, 0.05])))
-    new = module._StepInGroups(problem)(here)
+    new = module.NewtonStep(problem)(here)
     assert new.x[2:].tolist() == [0, 0]
     assert new.objective < here.objective

@@ -35,14 +35,13 @@ def top(loss, penalty):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_every_kink_is_that_of_lars(seed, monkeypatch):
-    monkeypatch.setattr(homotopy, "KINKS", 1)
+def test_every_kink_is_that_of_lars(seed):
     A, b = design(seed)
     loss = SquaredLoss(A, b)
     strengths, _, coefs = lars_path(A, b, method="lasso", alpha_min=1e-3)
     strengths *= len(b)
     path = Homotopy(loss, L12(strengths[-1], 0.0), np.zeros(80), strengths[0])
-    found = [(path.alpha + path.left, point.x) for point in path.points()]
+    found = [(path.alpha + path.left, path._point().x) for _ in path.points()]
     # The first kink, at which the first entry enters, is where the path begins.
     np.testing.assert_allclose([strength for strength, _ in found[1:]], strengths, rtol=1e-8)
     np.testing.assert_allclose(np.transpose([x for _, x in found[1:]]), coefs, atol=1e-9)
@@ -164,7 +163,7 @@ def counted(monkeypatch):
     return begun
 
 
-@pytest.mark.parametrize("i", [2, 3, 4])
+@pytest.mark.parametrize("i", [4, 5])
 def test_the_papers_problem_is_solved_along_a_path(i, monkeypatch):
     begun = counted(monkeypatch)
     data = datasets.compressed_sensing(7, n_samples=100)
@@ -188,9 +187,9 @@ def test_an_estimator_with_an_intercept(positive, monkeypatch):
     begun = counted(monkeypatch)
     A, b = design(9, (40, 300))
     X = scipy.sparse.csr_array(np.where(np.abs(A) > 0.5, A, 0) + (np.arange(300) % 2))
-    model = L12Regressor(alpha=0.01, penalty=L12(l2_weight=0.0, positive=positive), tol=1e-8).fit(X, b + 20)
+    model = L12Regressor(alpha=1e-3, penalty=L12(l2_weight=0.0, positive=positive), tol=1e-8).fit(X, b + 20)
     assert model.converged_
     assert begun
-    rival = Lasso(0.01, positive=positive, tol=1e-10, max_iter=10**6).fit(X.toarray(), b + 20)
+    rival = Lasso(1e-3, positive=positive, tol=1e-10, max_iter=10**6).fit(X.toarray(), b + 20)
     np.testing.assert_allclose(model.coef_, rival.coef_, atol=1e-4)
     assert model.intercept_ == pytest.approx(rival.intercept_, abs=1e-3)

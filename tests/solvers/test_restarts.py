@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ell12 import FISTA, L12, LogisticLoss, SquaredLoss, certify, minimize
-from ell12.solvers import Restarts
+from ell12.solvers import Restarts, WorkingSet
 
 
 def coherent(seed, m=32, n=96, k=5, factor=15):
@@ -58,3 +58,22 @@ def test_losses_that_are_not_squared_are_restarted_by_the_solver():
     plain, restarted = (minimize(loss, penalty, solver=solver, tol=1e-6) for solver in (None, Restarts(5)))
     assert restarted.converged
     assert restarted.objective <= plain.objective * (1 + 1e-6)
+
+
+class Interrupted:
+    """The default solver, once; then Ctrl-C."""
+
+    needs, calls = WorkingSet.needs, 0
+
+    def iterates(self, loss, penalty, start):
+        self.calls += 1
+        if self.calls > 1:
+            raise KeyboardInterrupt
+        return WorkingSet().iterates(loss, penalty, start)
+
+
+def test_what_the_runs_found_is_kept_when_they_are_interrupted():
+    loss, penalty = problem(3)
+    plain, part = (minimize(loss, penalty, solver=solver) for solver in (None, Restarts(3, solver=Interrupted())))
+    assert not part.converged
+    assert part.objective <= plain.objective * (1 + 1e-4)

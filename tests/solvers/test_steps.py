@@ -128,15 +128,6 @@ def test_a_tilt_is_a_linear_term_that_is_taken_off():
     np.testing.assert_allclose(new.x, expected, rtol=1e-14)
 
 
-def test_the_same_step_for_another_problem_keeps_its_size():
-    first, other = losses(0)[0], losses(1)[0]
-    point = other.point(np.ones(10))
-    take_step = ProximalStep(first, L1(0.2), "lipschitz", first.point(np.ones(10)))
-    new = take_step.of(other, L1(0.7))(point)
-    size = 1 / first.lipschitz()
-    np.testing.assert_allclose(new.x, L1(0.7).prox(point.x - size * other.gradient(point), size), rtol=1e-14)
-
-
 def test_only_losses_whose_terms_cancel_sum_more_than_their_value():
     assert QuadraticLoss(np.eye(2), np.ones(2), constant=-3.0).value_scale == 3.0
     assert losses()[0].value_scale == 0.0

@@ -223,7 +223,7 @@ def test_a_large_working_set_is_left_to_support_newton(monkeypatch):
     A, b = design(11)
     loss, penalty = SquaredLoss(A, b), L12(1.0)
     expected = solve(loss, penalty).objective
-    monkeypatch.setattr(working_set, "LARGEST_SET", 10)
+    monkeypatch.setattr(working_set, "LARGEST", 10)
     result = solve(loss, penalty)
     assert result.converged
     assert result.objective == pytest.approx(expected, rel=1e-9)

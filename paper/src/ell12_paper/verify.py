@@ -56,7 +56,7 @@ def compare(there: Row, here: Row, is_free: bool = False) -> Agreement:
     >>> compare({"objective": 0.5}, {"objective": 0.501}).differing
     ('objective is 0.5 there and 0.501 here (+0.20 %)',)
     """
-    theirs, ours = dict(_leaves(there)), dict(_leaves(here))
+    theirs, ours = ({n: v for n, v in _leaves(results) if n not in DROPPED} for results in (there, here))
     pairs = {name: (theirs.get(name, GONE), ours.get(name, GONE)) for name in {**theirs, **ours}}
     unequal = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
     judged = {name: pair for name, pair in unequal.items() if name.partition(".")[0] not in WAY} or unequal
@@ -67,6 +67,7 @@ def compare(there: Row, here: Row, is_free: bool = False) -> Agreement:
 
 
 GONE = object()
+DROPPED = frozenset(("first_share",))  # results that earlier versions kept, and that no table or claim reads
 
 
 def _most(name: str, pair: tuple[Any, Any], is_free: bool) -> float:

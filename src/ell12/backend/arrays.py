@@ -221,7 +221,8 @@ def inner(x: Array, y: Array) -> float:
     if is_numpy(x):
         return float(np.vdot(x, y).real)
     xp = namespace(x, y)
-    if is_cupy(x) and _are_plain(x, y):
+    pieces = is_cupy(x) and x.flags.c_contiguous and y.flags.c_contiguous and 0 < x.size == y.size <= LONGEST_DOT
+    if pieces and x.dtype.char in "fd" and x.dtype == y.dtype:  # what cuBLAS takes for vectors
         from cupy import cublas
 
         return float(cublas.dot(x.reshape(-1), y.reshape(-1)))
@@ -233,12 +234,6 @@ def inner(x: Array, y: Array) -> float:
     quick = hasattr(xp, "vdot") and x.dtype == y.dtype
     product = xp.vdot(x, y) if quick else xp.vecdot(x, y)
     return float(xp.real(product) if is_complex(x) else product)
-
-
-def _are_plain(x: Array, y: Array) -> bool:
-    """Whether two CuPy arrays are what cuBLAS takes for vectors: real, alike, in one piece and not too long."""
-    alike = x.dtype.char in "fd" and x.dtype == y.dtype and 0 < x.size == y.size <= LONGEST_DOT
-    return alike and x.flags.c_contiguous and y.flags.c_contiguous
 
 
 def norm(x: Array) -> float:
@@ -305,7 +300,7 @@ def square_fits(x: Array) -> bool:
     with np.errstate(over="ignore", invalid="ignore"):
         if is_numpy(x) and not is_half(x):
             return tiny < _square(x) < huge
-        largest = _largest(x)
+        largest = max_abs(x)
         return tiny < largest * largest < huge  # a power would raise where a product is infinite
 
 
@@ -317,17 +312,6 @@ def _square(x: np.ndarray) -> float:
         return inner(x.T, x.T)
     axes = list(range(x.ndim))
     return float(np.einsum(x, axes, x, axes, []))
-
-
-def _largest(x: Array) -> float:
-    """`max_abs`, without temporaries where x is real."""
-    xp = namespace(x)
-    if is_complex(x) or not math.prod(x.shape):
-        return max_abs(x)
-    if is_torch(x):  # both in one pass
-        low, high = x.aminmax()
-        return max(float(high), -float(low))
-    return max(float(xp.max(x)), -float(xp.min(x)))
 
 
 def total(x: Array) -> float:

@@ -18,7 +18,7 @@ from ell12.minimization import Run, Status, minimize
 from ell12.minimization.rounding_stop import as_unknown
 from ell12.solvers import Restarts
 
-STARTS = 30  # random ones before the proof, a tenth of its time at 64 x 256 (benchmarks/results/certificates.md)
+STARTS = 30  # random ones before the proof; 200 take longer than it does (benchmarks/results/certificates.md)
 TOUCHES = "a convex lower bound touches"
 
 
@@ -77,7 +77,7 @@ def certify(
     max_nodes : int, optional
         How many boxes may be bounded.
     random_state : int, default 0
-        Seed of the random starts that look for a better point first.
+        Seed of the random starts that may find a better point first.
 
     Returns
     -------

@@ -22,10 +22,10 @@ from ell12.distributed.executor import Blocks, active_client, compute, reaching
 from ell12.losses import LinearLoss, SquaredLoss
 from ell12.losses.block_of_rows import BlockKind, make_block
 from ell12.losses.moments import Moments, moments
-from ell12.losses.of_prediction import GRAM_COLUMNS
 from ell12.losses.quadratic import QuadraticLoss
 from ell12.losses.row_blocks import RowsLoss
 from ell12.losses.sum_over_rows import check_kind
+from ell12.operators.gram import GRAM_COLUMNS
 
 
 def rows_loss(

@@ -14,8 +14,8 @@ from ell12.distributed.executor import Blocks
 from ell12.losses import LinearLoss, LogisticLoss, SquaredLoss
 from ell12.losses.block_of_rows import BlockKind, Centering, Column, OneAgainstRest, check_beside, naming_block
 from ell12.losses.moments import Moments, mean_squared_losses, moments
-from ell12.losses.of_prediction import GRAM_COLUMNS
 from ell12.losses.row_blocks import RowsLoss
+from ell12.operators.gram import GRAM_COLUMNS
 from ell12.protocols import Array
 
 

@@ -28,7 +28,7 @@ from ell12.plots import plot_cross_validation
 from ell12.protocols import Array, ColumnLoss, missing, with_alpha
 
 # By how many standard errors of the difference a refit must be better than the penalised fit for relax="auto" to
-# take it; benchmarks/results/real_data.md says what 0, 1/4, 1/2, 3/4 and 1 did.
+# take it; benchmarks/real_data.py says what 0, 1/4, 1/2, 3/4 and 1 did.
 LEAST_GAIN = 0.5
 
 

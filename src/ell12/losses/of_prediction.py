@@ -40,14 +40,10 @@ from ell12.operators import (
     stored_entries,
 )
 from ell12.operators.column_sources import PIECE
-from ell12.operators.gram import ColumnStore, by_rows, shifted_solver
+from ell12.operators.gram import GRAM_COLUMNS, ColumnStore, by_rows, shifted_solver
 from ell12.operators.krylov import largest_eigenvalue
 from ell12.operators.out_of_memory import as_columns
 from ell12.protocols import Array, ColumnLoss, Point
-
-# Up to this many columns a dense Gram matrix is made, however few numbers a sparse A holds, and however many rows
-# are read for it: it takes 8 MB, which is little beside what else a process holds.
-GRAM_COLUMNS = 1000
 
 
 class fact:
@@ -228,7 +224,12 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
                 move = self.point(-self._ridge_solver(point, weight)(slope))
                 size, gain = 1.0, -inner(slope, move.x)
                 # A full step rises by half its gain, up to terms of third order, which must not shorten it.
-                while size > 1e-10 and self._rise(point, move, size, weight) > 0.75 * size * gain:
+                while size > 1e-10:
+                    rise = self.divergence(point + size * move, point) + 0.5 * weight * size**2 * inner(
+                        move.x, move.x
+                    )
+                    if rise <= 0.75 * size * gain:
+                        break
                     size *= 0.5
                 point = point + size * move
                 if gain <= precision(self.b) * abs(objective):
@@ -236,10 +237,6 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
             return point.x
 
         return solve
-
-    def _rise(self, point: Point, move: Point, size: float, weight: float) -> float:
-        """What a step adds beyond its linear part."""
-        return self.divergence(point + size * move, point) + 0.5 * weight * size**2 * inner(move.x, move.x)
 
     def _ridge_solver(self, point: Point, weight: float) -> Callable[[Array], Array]:
         """Apply the inverse of the Hessian plus weight times the identity."""

@@ -24,9 +24,10 @@ from ell12.losses.block_of_rows import (
     row_counts,
 )
 from ell12.losses.moments import moments
-from ell12.losses.of_prediction import GRAM_COLUMNS, Sessions, fact
+from ell12.losses.of_prediction import Sessions, fact
 from ell12.losses.pointwise import SquaredLoss
 from ell12.losses.sum_over_rows import LinearLoss, check_kind
+from ell12.operators.gram import GRAM_COLUMNS
 from ell12.operators.krylov import largest_eigenvalue
 from ell12.protocols import Array, Batch, Loss, Point
 

@@ -83,15 +83,11 @@ class LinearLoss(PredictionLoss[Given_co]):
 
     def on_host(self) -> Any:
         """The same loss for unknowns that are NumPy vectors: large data on a GPU stay there."""
-        if not is_fetched(self.A):
+        if not is_array(self.A) or (on_accelerator(self.A) and math.prod(self.A.shape) > FETCHED_WHOLE):
             return HostView(self)
         parts = {name: getattr(self, name) for name in ("A", *self.row_parts)}
         arrays: dict[str, Any] = {name: as_numpy(part) for name, part in parts.items() if part is not None}
         return self._derived(**arrays).for_run()
-
-    def gram_product(self, v: Array) -> Array:
-        """``A' diag(w) A v`` times the largest curvature: its largest eigenvalue bounds that of all Hessians."""
-        return self.second_bound * self.gradient_of(self.scale * self._weighted(self.A @ v))
 
     def hessian(self, point: Point, columns: Array | None = None, others: Array | None = None) -> Array:
         """The Hessian in the given entries of x, or in all: a dense matrix, a fresh copy; for Newton's method.
@@ -173,11 +169,6 @@ def check_kind(loss: Any) -> None:
 # Up to this number of entries all of A is fetched once: some milliseconds, less than the many small calls that a
 # small problem would make of the device. It is also where `ell12.WorkingSet` may follow exact paths.
 FETCHED_WHOLE = 2**21
-
-
-def is_fetched(A: Any) -> bool:
-    """Whether a matrix is seen as a NumPy array: one in this machine's memory, or a small one."""
-    return is_array(A) and (not on_accelerator(A) or math.prod(A.shape) <= FETCHED_WHOLE)
 
 
 class HostView(Wrapper, ColumnLoss):

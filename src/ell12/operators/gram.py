@@ -145,8 +145,9 @@ def shifted_solver(gram: Array, ridge: float) -> Callable[[Array], Array]:
 # A vector is sparse if fewer than one entry in SPARSE is not zero: a copy of its columns and a product with that
 # take two thirds of the time of a product with the whole matrix.
 SPARSE = 8
-# A Gram matrix may hold this number of columns that are no longer asked for, next to as many that are: 8 MB.
-UNUSED_COLUMNS = 1024
+# Up to this many columns a dense Gram matrix is made, however few numbers a sparse A holds and however many rows
+# are read for it, and as many that are no longer asked for stay in a store: 8 MB.
+GRAM_COLUMNS = 1000
 
 
 class ColumnStore:
@@ -199,12 +200,14 @@ class ColumnStore:
     def gram(self, curvature: Array, columns: Array) -> Array:
         """``A_S' diag(curvature) A_S`` as a dense matrix of A's kind and precision; a fresh copy."""
         new = columns[self._position[columns] < 0]
-        allowed = max(min(2 * columns.size + UNUSED_COLUMNS, self.most), columns.size)
+        allowed = max(min(2 * columns.size + GRAM_COLUMNS, self.most), columns.size)
         if not self._is_current(curvature) or self._columns.size + new.size > allowed:
             self._begin(curvature, columns)
         elif new.size:
             self._extend(new)
         where = self._position[columns]
+        if is_numpy(self._gram) and np.array_equal(where, np.arange(where.size)):
+            return self._gram[: where.size, : where.size].copy()
         return take(take(self._gram, where, 0), where, 1)
 
     def _forget(self) -> None:
@@ -226,10 +229,11 @@ class ColumnStore:
             self._blocks = [join([*self._blocks, block], 1)] if together else [*self._blocks, block]
             return block
         before = self._columns.size - columns.size
-        if self._room is None:
-            self._room = block[:, :0]
-        self._room = _grown(self._room, (len(block), before), (len(block), self._columns.size))
-        self._room[:, before : self._columns.size] = block
+        if self._room is None:  # without room for more, which may be A itself: nothing is written to it
+            self._room = block
+        else:
+            self._room = _grown(self._room, (len(block), before), (len(block), self._columns.size))
+            self._room[:, before : self._columns.size] = block
         self._blocks = [self._room[:, : self._columns.size]]
         return self._room[:, before : self._columns.size]
 

@@ -144,12 +144,12 @@ def has_columns(A: Any) -> bool:
     >>> has_columns(np.eye(3)), has_columns(scipy.sparse.linalg.aslinearoperator(np.eye(3)))
     (True, False)
     """
-    return is_numpy(A) or scipy.sparse.issparse(A) or hasattr(A, "select_columns") or is_dense(A)
-
-
-def is_dense(A: Any) -> bool:
-    """Whether A is a dense array of any library, on any device."""
-    return backend.is_array(A) and not is_sparse(A)
+    return (
+        is_numpy(A)
+        or scipy.sparse.issparse(A)
+        or hasattr(A, "select_columns")
+        or (backend.is_array(A) and not is_sparse(A))
+    )
 
 
 def is_far(A: Any) -> bool:

@@ -38,12 +38,7 @@ from ell12.penalties import L12
 from ell12.penalties.moduli import ModuliL12
 from ell12.protocols import Array, ColumnLoss, Loss, Solver, offers, with_alpha
 from ell12.solvers import NonmonotoneAPG, WorkingSet
-from ell12.solvers.working_set import hosted_penalty
-
-# From the host a path over data on a GPU is solved while no solution has more entries; nmAPG goes on from there
-# on the device. On 20,000 x 80,000 a path of 50 strengths down to 1000 entries took 0.5 s from the host, one down
-# to 7000 took 25 s.
-MOST_ENTRIES = 1500
+from ell12.solvers.working_set import MOST_ENTRIES, hosted_penalty
 
 
 @dataclass(frozen=True)

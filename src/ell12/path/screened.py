@@ -15,21 +15,19 @@ from ell12.backend import is_numpy
 from ell12.minimization import Result, Status, minimize
 from ell12.penalties import L1, L12, WithIntercept
 from ell12.protocols import Array, ColumnLoss, Point, missing, with_alpha
-from ell12.solvers.gram_descent import GramDescent, minimise_by_models
+from ell12.solvers.gram_descent import GramDescent, minimise_by_models, ridge_of, violations
+from ell12.solvers.working_set import LARGEST
 
-# All columns are at hand if they are no more than this, and no more than rows or than ten for each strength: their
-# Gram matrix (32 MB) then costs no more than full gradients would. Of others at most MOST_COLUMNS are (98 MB).
-EVERY, MOST_COLUMNS = 2000, 3500
-# Beside those that a strength needs, as many columns are at hand as cost this many full gradients.
-GATHERED = 100
-# Several strengths are certified at once until the first is halved: the strong rule then says nothing any more.
-FALL = 0.5
-# One full gradient certifies as many solutions as give about this number of entries (100 MB).
-WIDEST = 3 * 2**22
-# Within the columns at hand the violation is brought down to this fraction of tol.
-CLOSER = 0.5
-# Solutions with no more entries than this are sought from that of the Lasso too, and the lower one is kept.
+# Columns beside those that a strength needs are at hand as long as their Gram matrix costs less than this many
+# full gradients, all columns as long as theirs does for each strength. 100 took 1.5 to 2 times as long on
+# 200 x 20,000 and 1000 x 10,000 (results/race_sparse).
+GATHERED = 10
+# Solutions of a path with no more entries than this are sought from that of the Lasso too, and the lower one is
+# kept: on 100 x 400 columns of correlation 0.9 objectives were 0.2 % higher without (results/race_sparse).
 FEW = 50
+# Solutions side by side, of which a step of nmAPG holds 16 arrays, have at most about this number of entries
+# (64 MB); so has a grid of strengths.
+WIDEST = 2**23
 
 
 def screened_path(
@@ -55,14 +53,14 @@ def screened_path(
 
 @dataclass
 class Found:
-    """Some solutions, one in each column, with their gradients, and the violation of each."""
+    """Some solutions, one in each column, with the gradients there, and the violation of each."""
 
     x: Array
     values: Array
     gradients: Array
     violations: Array
     violating: Array  # columns that are not at hand
-    seen: int = 0  # of how many columns the gradient was found
+    seen: int  # of how many columns the gradient was found
 
 
 class ScreenedPath:
@@ -97,16 +95,20 @@ class ScreenedPath:
         self.loss, self.penalty, self.sparse, self.most_entries = loss, penalty, sparse, most_entries
         self.zero, self.n_full_gradients = loss.start(), 0
         self.size = self.zero.size
-        below, above = self._at(1.0).slopes_at_zero(np.zeros(self.size))
-        self.below, self.above, self.allowed = below, above, np.isfinite(above)
+        inner = penalty.penalty if isinstance(penalty, WithIntercept) else penalty
+        self.below, self.above = self._at(1.0).slopes_at_zero(np.zeros(self.size))
+        self.l2_weight, self.ridge = inner.l2_weight, ridge_of(self._at(1.0), self.zero)
+        self.allowed = np.isfinite(self.above)
         self.is_far = loss.out_of_memory
         nothing = loss.point(self.zero)
         self.is_gram = loss.is_quadratic and loss.curvature(nothing) is not None
-        self.most, every = min(MOST_COLUMNS, loss.most_columns), np.flatnonzero(self.allowed)
+        self.most, every = min(LARGEST, loss.most_columns), np.flatnonzero(self.allowed)
         rows = math.prod(nothing.prediction.shape)
-        self.has_every = every.size <= min(EVERY, self.most, max(rows, 10 * len(alphas)))
+        self.gathered = GATHERED**2 if self.is_far else GATHERED  # full gradients cost as many times more there
+        self.has_every = every.size <= min(self.most, max(rows, self.gathered * len(alphas)))
         self.columns = every if self.has_every else every[:0]
-        self.gram, self.lasso, self.seen = None, None, self.size
+        self.gram: Any = None
+        self.seen = self.size
         self.restart(float(alphas[0]), start)
 
     def restart(self, strength: float, x: Array) -> None:
@@ -124,7 +126,7 @@ class ScreenedPath:
         wall, cpu = time.perf_counter(), time.process_time()
         size = self._prepare(alphas)
         while size > 0:
-            found = self._certified(*self._solutions(alphas[:size], tols[:size]), alphas)
+            found = self._certified(self._solutions(alphas[:size], tols[:size]), alphas)
             reached = found.violations / alphas[: found.violations.size]
             good = int(np.argmin(np.append(reached <= tols[: reached.size], False)))
             if good > 0 or found.violating.size == 0:
@@ -171,15 +173,15 @@ class ScreenedPath:
         return reaches
 
     def _steepest(self, reaches: Array, needed: int) -> Array:
-        """The columns that are needed, and others such that ``(needed + others) others = GATHERED * columns``."""
-        others = int(math.sqrt(GATHERED * self.size + needed**2 / 4) - needed / 2)
+        """The columns that are needed, and others such that ``(needed + others) others = gathered * columns``."""
+        others = int(math.sqrt(self.gathered * self.size + needed**2 / 4) - needed / 2)
         total = min(needed + others, int(self.most), int(np.count_nonzero(self.allowed)))
         return np.sort(np.argpartition(-reaches, total - 1)[:total])
 
     def _reach(self, alphas: Array, reaches: Array, columns: Array) -> int:
         """For how many strengths some columns are likely to do."""
-        enough = alphas >= FALL * self.before
-        seeks = self._l2_weight > 0 and np.count_nonzero(self.x) <= FEW  # which may need other columns
+        enough = alphas >= 0.5 * self.before  # for smaller ones the strong rule says nothing
+        seeks = self.l2_weight > 0 and np.count_nonzero(self.x) <= FEW  # which may need other columns
         if seeks or not self.is_far:
             others = np.ones(self.size, dtype=bool)
             others[columns] = False
@@ -200,97 +202,85 @@ class ScreenedPath:
 
     def _take(self, columns: Array) -> None:
         """Add columns, or begin anew with these where all together would be too many."""
-        both = np.union1d(self.columns, columns)
+        both = np.concatenate([self.columns, np.setdiff1d(columns, self.columns)])  # as the loss holds them
         self.columns, self.gram = both if both.size <= self.most else columns, None
+        self.has_every = self.columns.size == np.count_nonzero(self.allowed)
 
     # Solutions
 
-    def _solutions(self, alphas: Array, tols: Array) -> tuple[Array, list[Array]]:
-        """Solutions in the columns at hand, one in each column, and their gradients there."""
-        kind = self._gram_solutions if self.is_gram else self._model_solutions
-        rows, own = [], []
-        for x, gradient in kind(alphas, CLOSER * tols):
-            full = np.zeros(self.size, dtype=self.zero.dtype)
-            full[self.columns] = x
-            rows.append(full)
-            own.append(gradient.copy())
-            if np.count_nonzero(full) > self.most_entries:
-                break
-        return np.stack(rows, axis=1) if rows else np.empty((self.size, 0)), own
+    def _solutions(self, alphas: Array, tols: Array) -> tuple[Array, Array]:
+        """Solutions in the columns at hand, one in each row, and their gradients there."""
+        inner, own = (self._gram_solutions if self.is_gram else self._model_solutions)(alphas, 0.5 * tols * alphas)
+        many = np.count_nonzero(inner, axis=1) > self.most_entries
+        count = int(np.argmax(many)) + 1 if many.any() else len(inner)
+        return inner[:count], own[:count]
 
-    def _gram_solutions(self, alphas: Array, tols: Array) -> Iterator[tuple[Array, Array]]:
+    def _gram_solutions(self, alphas: Array, targets: Array) -> tuple[Array, Array]:
         """A squared loss is its own model, and one Gram matrix serves for all strengths."""
-        columns = self.columns
+        columns, done = self.columns, 0
         if self.gram is None:
-            self.gram = self.loss.hessian(self.loss.point(self.zero), columns)
-        engine = GramDescent(self.gram, self.x[columns], self.gradient[columns])
-        linear = self.gram @ engine.x - engine.gradient
-        lasso = GramDescent(self.gram, np.zeros(columns.size), -linear)
-        for alpha, tol in zip(alphas.tolist(), tols.tolist(), strict=True):
-            penalty = self._at(alpha).restrict(columns)
-            weight = alpha * self._l2_weight
-            engine.solve(penalty, tol * alpha, weight=weight)
-            if weight > 0 and np.count_nonzero(engine.x) <= FEW:
-                lasso.solve(penalty.convex, tol * alpha, weight=0.0)
-                other = GramDescent(self.gram, lasso.x, lasso.gradient)
-                other.solve(penalty, tol * alpha, weight=weight)
-                if other.objective(linear, penalty) < engine.objective(linear, penalty):
-                    engine = other
-            yield engine.x, engine.gradient
+            self.gram = np.ascontiguousarray(self.loss.hessian(self.loss.point(self.zero), columns), np.float64)
+        run = GramDescent(self.gram, self.x[columns], self.gradient[columns], alphas.size)
+        linear = self.gram @ run.x - run.gradient
+        found, lasso = np.empty((alphas.size, columns.size)), np.stack([np.zeros(columns.size), -linear])
+        numbers = self.below[columns], self.above[columns], self.ridge[columns], self.l2_weight, FEW
+        while done < alphas.size and not run.is_too_steep:
+            done += run.follow(lasso, linear, *numbers, alphas[done:], targets[done:], found[done:])
+            if done < alphas.size:
+                penalty, weight = self._at(float(alphas[done])).restrict(columns), alphas[done] * self.l2_weight
+                run.solve(penalty, targets[done], weight)
+                found[done] = run.x
+                done += 1
+        return found[:done], found[:done] @ self.gram - linear
 
-    @property
-    def _l2_weight(self) -> float:
-        inner = self.penalty.penalty if isinstance(self.penalty, WithIntercept) else self.penalty
-        return inner.l2_weight
-
-    def _model_solutions(self, alphas: Array, tols: Array) -> Iterator[tuple[Array, Array]]:
+    def _model_solutions(self, alphas: Array, targets: Array) -> tuple[Array, Array]:
         """One strength after the other, by models of second order around one point after the other.
 
         Where all that is penalised is zero, models choose worse columns than nmAPG, which is left to begin.
         """
-        inner, x = self.loss.restrict(self.columns), self.x[self.columns]
+        inner, x, found = self.loss.restrict(self.columns), self.x[self.columns], []
         point, gradient = inner.point(x), self.gradient[self.columns]
-        for alpha, tol in zip(alphas.tolist(), tols.tolist(), strict=True):
+        for alpha, target in zip(alphas.tolist(), targets.tolist(), strict=True):
             penalty = self._at(alpha).restrict(self.columns)
-            if self._l2_weight > 0 and not np.any(point.x[self.above[self.columns] > 0]):
-                if penalty.violation(point.x, gradient) > tol * alpha:
+            if self.l2_weight > 0 and not np.any(point.x[self.above[self.columns] > 0]):
+                if penalty.violation(point.x, gradient) > target:
                     if self.is_far:  # all other columns take long to read
-                        found = inner.point(minimize(inner, penalty, point.x, tol=tol).x)
-                        yield found.x, inner.gradient(found)
-                    return
+                        point = inner.point(minimize(inner, penalty, point.x, tol=target / alpha).x)
+                        found.append((point.x, inner.gradient(point)))
+                    break
             else:
-                point, gradient, done = minimise_by_models(inner, penalty, point, gradient, tol * alpha)
+                point, gradient, done = minimise_by_models(inner, penalty, point, gradient, target, alphas.size)
                 if not done:
-                    return
-            yield point.x, gradient
+                    break
+            found.append((point.x, gradient))
+        parts = np.array(found).reshape(len(found), 2, x.size)
+        return parts[:, 0], parts[:, 1]
 
     # Certificates
 
-    def _certified(self, x: Array, own: list[Array], alphas: Array) -> Found:
+    def _certified(self, solutions: tuple[Array, Array], alphas: Array) -> Found:
         """The violation of each solution by the gradients of all columns, and the columns that are missing."""
-        count, violations, violating = x.shape[1], np.zeros(x.shape[1]), np.zeros(self.size, dtype=bool)
-        if count == 0 or not np.isfinite(x[:, 0]).all():
-            return Found(x[:, :0], np.empty(0), x[:, :0], np.empty(0), self.columns[:0])
+        inside, own = solutions
+        alphas, x = alphas[: len(inside)], np.zeros((self.size, len(inside)), dtype=self.zero.dtype)
+        if len(inside) == 0 or not np.isfinite(inside[0]).all():
+            return Found(x[:, :0], alphas[:0], x[:, :0], alphas[:0], self.columns[:0], 0)
         self.n_full_gradients += 1
-        predictions = self.loss.point_within(x, self.columns).prediction
-        values, gradients, seen = self._gradients(x, own, predictions, float(alphas[count - 1]))
-        for k in range(count):
-            penalty = self._at(float(alphas[k]))
-            slope = penalty.least_slope(x[:, k], gradients[:, k])
-            violations[k] = (
-                penalty.violation(x[:, k], gradients[:, k]) if not x[:, k].any() else np.abs(slope).max()
-            )
-            violating |= slope != 0
+        x[self.columns] = inside.T
+        values, gradients, seen = self._gradients(x, own, float(alphas[-1]))
+        sides = self.below[:, None] * alphas, self.above[:, None] * alphas, self.ridge[:, None] * alphas
+        off = violations(x, gradients, *sides, self.l2_weight * alphas)
+        violating, largest = (off > 0).any(axis=1), off.max(axis=0, initial=0.0)
+        for k in np.flatnonzero(~x[self.above > 0].any(axis=0)):  # where a subtracted norm has no slope
+            largest[k] = self._at(float(alphas[k])).violation(x[:, k], gradients[:, k])
         violating[self.columns] = False
-        return Found(x, values, gradients, violations, np.flatnonzero(violating), seen)
+        return Found(x, values, gradients, largest, np.flatnonzero(violating), seen)
 
-    def _gradients(self, x: Array, own: list[Array], predictions: Array, alpha: float) -> tuple[Array, Array, int]:
+    def _gradients(self, x: Array, own: Array, alpha: float) -> tuple[Array, Array, int]:
         """The losses, and the gradients in all columns; those too small to matter may be left at zero."""
+        predictions = self.loss.point_within(x, self.columns).prediction
         weights = self.above[(self.above > 0) & self.allowed]
-        least = (
-            FALL * alpha * float(weights.min(initial=math.inf)) if weights.size and x.any(axis=0).all() else 0.0
-        )
-        together = self.loss.gradients(predictions, least)
+        small = 0.5 * alpha * float(weights.min(initial=math.inf)) if weights.size and x.any(axis=0).all() else 0.0
+        together = self.loss.gradients(predictions, small)
         if together is None:
             points = [Point(*pair) for pair in zip(x.T, predictions.T, strict=True)]
             gradients = np.stack([self.loss.gradient(point) for point in points], axis=1)
@@ -299,7 +289,7 @@ class ScreenedPath:
         if where.size == self.size:
             return values, found, self.size
         gradients = np.zeros((self.size, values.size), dtype=found.dtype)
-        gradients[self.columns] = np.stack(own, axis=1)
+        gradients[self.columns] = own.T
         gradients[where] = found
         return values, gradients, where.size
 

@@ -14,12 +14,10 @@ from ell12.backend import as_numpy, beside, max_abs, precision, refuse_masked
 from ell12.checks import check_counts, check_numbers, check_scalars, check_share, naming
 from ell12.minimization import certificate, minimize
 from ell12.minimization.solver_choice import check_kind
+from ell12.path.screened import WIDEST
 from ell12.penalties import L12, GroupL12, RowsL12, WithIntercept
 from ell12.penalties.moduli import ModuliL12
 from ell12.protocols import Array, Loss, Penalty, Point, with_alpha
-
-# A longer grid is a mistake: it would not fit in memory, or its strengths could not be told apart.
-MOST_ALPHAS = 10**6
 
 
 def alpha_max(loss: Any, penalty: Any) -> float:
@@ -121,14 +119,14 @@ def alpha_grid(top: float, n_alphas: int = 100, eps: float = 1e-3) -> Array:
     """
     check_scalars(top=top)
     check_share(eps, "eps")
-    check_counts(least=1, most=MOST_ALPHAS, optional=False, n_alphas=n_alphas)
+    check_counts(least=1, most=WIDEST, optional=False, n_alphas=n_alphas)
     return (top or 1.0) * np.geomspace(1.0, eps, n_alphas)
 
 
 def grid_size(alphas: Any, n_alphas: int) -> int | None:
     """How many strengths an automatic grid has: ``alphas`` if that is a whole number; None if it is a grid."""
     if isinstance(alphas, int | np.integer) and not isinstance(alphas, bool):
-        check_counts(least=1, most=MOST_ALPHAS, alphas=alphas)
+        check_counts(least=1, most=WIDEST, alphas=alphas)
         return int(alphas)
     if alphas is not None:
         return None

@@ -301,15 +301,11 @@ class _CurvatureBeforeLast:
         return self.before.largest
 
     def matrix(self, columns: Array) -> Array:
-        within = columns[columns < self.last]
-        matrix, size = self.before.matrix(within), int(within.shape[0])
-        extra = int(columns.shape[0]) - size
-        if extra == 0:
-            return matrix
+        matrix, size = self.before.matrix(columns[columns < self.last]), int(columns.shape[0])
         xp, kind = namespace(matrix), {"dtype": matrix.dtype, "device": device(matrix)}
-        return xp.concat(
-            [xp.concat([matrix, xp.zeros((size, extra), **kind)], axis=1), xp.zeros((extra, size + extra), **kind)]
-        )
+        within = int(matrix.shape[0])
+        wide = xp.concat([matrix, xp.zeros((within, size - within), **kind)], axis=1)
+        return xp.concat([wide, xp.zeros((size - within, size), **kind)])
 
     def product(self, columns: Array) -> Callable[[Array], Array]:
         within = columns[columns < self.last]

@@ -14,7 +14,7 @@ from ell12.prox.batching import Groups, as_single
 from ell12.prox.cuda_rows import prox_on_gpu
 
 # From this many entries on a batch of short problems goes to the compiled loop: loading the loop costs more than
-# the plain operations take for smaller batches.
+# the plain operations take for smaller batches; beyond, rows take 1.4 to 4 copies (benchmarks/results/prox).
 COMPILED_PROX_FROM = 2**17
 
 
@@ -93,9 +93,7 @@ def with_signs(xp: Any, x: Array, z: Array, size: Array) -> Array:
 
 def _compiled_prox_rows(rows: Any, t: float, l2_weight: float) -> Any:
     """`prox_rows` as one compiled loop for many short real problems; None where that does not apply."""
-    if rows.size < COMPILED_PROX_FROM or rows.dtype.char not in "fd":
-        return None
-    if not can_compile():
+    if rows.size < COMPILED_PROX_FROM or rows.dtype.char not in "fd" or not can_compile():
         return None
     from ell12.prox import rows_compiled as compiled
 

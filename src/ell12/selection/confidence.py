@@ -11,21 +11,21 @@ import numpy as np
 from scipy.stats import false_discovery_control, norm, t
 
 from ell12.checks import check_counts, check_share, check_word, naming
+from ell12.operators.linear_operator import adjoint_product
 from ell12.plots import plot_intervals
 from ell12.protocols import Array
 from ell12.selection.frames import PRINTED, data_frame
-from ell12.selection.local_model import LocalColumns, LocalModel, local_model
+from ell12.selection.local_model import LARGEST, LocalColumns, LocalModel, local_model
 from ell12.selection.nodewise import LEAST_LENGTH, exact, nodewise, ridge
 
 # "auto" takes the exact inverse where there are at most this share as many features as samples: with residuals,
 # intervals are then at most 15 % longer than with a known model of few features; the fits of likelihoods without a
-# penalty are biased away from zero sooner (benchmarks/interval_coverage.py).
-EXACT_SHARE, EXACT_SHARE_LIKELIHOOD = 0.25, 0.1
-# A feature of a likelihood is sure, and keeps its coefficient without a penalty, if its first estimate is this
-# many standard errors from zero: of 2, 2.5 and 3 the one whose intervals held most coefficients.
+# penalty, the second number, are biased away from zero sooner (benchmarks/results/interval_coverage.md).
+EXACT_SHARES = 0.25, 0.1
+# A feature of a likelihood is sure, and keeps its coefficient without a penalty, if its first estimate is SURE
+# standard errors from zero: of 2, 2.5 and 3 the one whose intervals held most coefficients of classes
+# (benchmarks/results/interval_coverage.md).
 SURE = 2.5
-# Directions are found for a number of features at a time that they hold about this many numbers (32 MB).
-BLOCK = 2**22
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,6 +106,7 @@ def confidence_intervals(
     model: Any = None,
     *,
     features: Any = None,
+    label: Any = None,
     level: float = 0.95,
     inverse: str = "auto",
     variance: str = "model",
@@ -139,6 +140,9 @@ def confidence_intervals(
     features : list of int, of str or of bool, optional
         The features that are asked for, by number, by name or by a mask such as ``model.coef_ != 0``; all by
         default. Fewer take less time.
+    label : optional
+        For a model of several classes, the class whose coefficients are asked for: against the rest as the model
+        has them, or for ``loss="multinomial"`` less their mean over all classes, in log odds.
     level : float, default 0.95
         The share of intervals that hold the true coefficient, between 0 and 1.
     inverse : {"auto", "nodewise", "ridge", "exact"}, default "auto"
@@ -152,7 +156,7 @@ def confidence_intervals(
         "model": noise of one variance, ``sum w_i r_i^2 / (n - k)`` for the residuals r and k coefficients that are
         not zero, with the intercept; for classes, counts and survival times that of the model. "robust": of each
         sample its own ``s_i^2`` (a sandwich, times n / (n - k)), for noise whose variance differs between samples;
-        not of survival times.
+        not of survival times and ``loss="multinomial"``.
     sample_weight : array of shape (n_samples,), optional
         Weights, at least 0: a sample of weight 2 has half the variance. Only their ratios count. A number of
         equal samples is not to be given as a weight but as equal rows.
@@ -215,9 +219,12 @@ def confidence_intervals(
     check_counts(least=-math.inf, n_jobs=n_jobs)
     check_word(inverse, "inverse", "auto", "nodewise", "ridge", "exact")
     check_word(variance, "variance", "model", "robust")
-    fit = local_model(X, y, model, sample_weight, offset, n_jobs)
-    if variance == "robust" and fit.row_loss is not None:
-        raise ValueError("variance='robust' is not for survival times: their samples share the sets at risk")
+    fit = local_model(X, y, model, label, sample_weight, offset, n_jobs)
+    if variance == "robust" and (fit.row_loss is not None or fit.problem.n_classes):
+        raise ValueError(
+            "variance='robust' is not for survival times, whose samples share the sets at risk, nor for"
+            " loss='multinomial'"
+        )
     which = chosen(features, fit)
     inverse, final = _inverse_of(fit, inverse)
     if final.freedom < 1:
@@ -234,7 +241,7 @@ def confidence_intervals(
     directions = {"exact": exact, "ridge": ridge, "nodewise": lambda c: nodewise(c, n_jobs)}[inverse](columns)
     parts = [
         _debiased(final, columns, part, directions(part), inverse, variance)
-        for part in np.array_split(which, max(1, which.size * columns.slope.size // BLOCK))
+        for part in np.array_split(which, max(1, which.size * columns.slope.size // LARGEST))
     ]
     estimate, error, bias = (np.concatenate(values) for values in zip(*parts, strict=True))
     _warn(final, which[np.isnan(estimate)])
@@ -279,7 +286,7 @@ def chosen(features: Any, fit: LocalModel) -> Array:
 
 def _inverse_of(fit: LocalModel, inverse: str) -> tuple[str, LocalModel]:
     """The inverse to take, and the fit to begin with: for the exact one the fit without a penalty."""
-    share = EXACT_SHARE if fit.has_noise else EXACT_SHARE_LIKELIHOOD
+    share = EXACT_SHARES[0 if fit.has_noise else 1]
     small = fit.coef.size + fit.intercept <= share * fit.n_samples
     if inverse != "exact" and not (inverse == "auto" and small):
         return "nodewise" if inverse == "auto" else inverse, fit
@@ -326,7 +333,7 @@ def _debiased(
     bias, scale = np.zeros(which.size), columns.scale[which]
     if inverse == "ridge":
         # Buehlmann's bound, in which the model's coefficients are off by (log p / n)^0.45.
-        others = np.abs(columns.adjoint(columns.curvature[:, None] * z))
+        others = np.abs(adjoint_product(columns.A, columns.curvature[:, None] * z))
         others[which, np.arange(which.size)] = 0
         size = noise / math.sqrt(steep) * (math.log(columns.size) / n) ** 0.45
         bias = others.max(axis=0) / np.abs(product) * size

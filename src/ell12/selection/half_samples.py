@@ -22,12 +22,6 @@ from ell12.minimization import Result, Status
 from ell12.path import alpha_grid, falling, grid_size
 from ell12.protocols import Array, with_alpha
 
-# Halves have larger gradients than all samples have, by chance: their paths begin at this multiple of the strength
-# at which that of all samples begins. Noise alone has gradients that are larger by the root of 2.
-FURTHER = 2**0.5
-# Solutions of a path with more numbers than this (128 MB) are kept sparse.
-DENSE = 2**24
-
 
 def complementary_pairs(
     count: int, rows: Array, strata: Array | None, random: np.random.RandomState
@@ -64,21 +58,6 @@ class Entries:
     strengths: Array
     failed: list[Result]
     n_runs: int
-
-
-def first_entries(strengths: Array, sizes: Array, most: int, never: int) -> tuple[Array, Array]:
-    """The first ``most`` to come in, and where. At the same strength the larger coefficient came first.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from ell12.selection.half_samples import first_entries
-    >>> first_entries(np.array([2, 0, 9, 2]), np.array([1.0, 0.1, 0.0, 3.0]), most=2, never=9)
-    (array([1, 3]), array([0, 2]))
-    """
-    order = np.lexsort((-sizes, strengths))
-    chosen = order[strengths[order] < never][:most]
-    return chosen, strengths[chosen]
 
 
 class Selector(ABC):
@@ -131,12 +110,12 @@ class Selector(ABC):
         """
 
     def select(self, rows: Array, most: int, seed: int) -> Entries:
-        """What a half selects: the first ``most`` candidates to come in."""
+        """The first ``most`` candidates to come in; at the same strength the larger coefficient came first."""
         strengths, sizes, runs = self.entered(rows, most, seed)
-        never = self.n_strengths
-        chosen, strengths = first_entries(np.where(self.candidates, strengths, never), sizes, most, never)
+        order = np.lexsort((-sizes, strengths))
+        chosen = order[self.candidates[order] & (strengths[order] < self.n_strengths)][:most]
         failed = [replace(run, x=None, history={}) for run in runs if not run.converged]
-        return Entries(chosen, strengths, failed, len(runs))
+        return Entries(chosen, strengths[chosen], failed, len(runs))
 
     def _rows(self, rows: Array) -> tuple[Any, ...]:
         """X, y and the weights of some samples."""
@@ -170,7 +149,8 @@ class PathSelector(Selector):
         varies = np.bincount(self.unit, _varies(problems[0], features), count) > 0
         self.candidates = (factors > 0) & np.isfinite(factors) & varies
         size = grid_size(alphas, 25)
-        top = 0.0 if size is None else FURTHER * model._first_strength(problems, penalty)
+        # Of noise alone halves have gradients that are larger by the root of 2 than those of all samples.
+        top = 0.0 if size is None else 2**0.5 * model._first_strength(problems, penalty)
         self.alphas = falling(alphas) if size is None else alpha_grid(top, size, eps)
 
     def strata(self) -> tuple[Array | None, str]:
@@ -182,8 +162,8 @@ class PathSelector(Selector):
         runs: list[Result] = []
         parts: list[tuple[Array, ...]] = []
         for problem in self.model._problems(Data(*self._rows(rows))):
-            options = {"sparse": self._are_sparse(problem), "most_entries": self._most_entries(problem, most)}
-            found = self.model._solve(problem, self.penalty, self.alphas, **options)
+            entries = self._most_entries(problem, most)
+            found = self.model._solve(problem, self.penalty, self.alphas, most_entries=entries)
             if any(result.status is Status.STOPPED for result in found):
                 raise KeyboardInterrupt  # which a run answers with what it has; a selection is not to be had
             parts.append(self._used(problem, [result.x for result in found]))
@@ -196,22 +176,11 @@ class PathSelector(Selector):
 
     def _used(self, problem: Any, solutions: list[Any]) -> tuple[Array, ...]:
         """The strength, the unit and the modulus of all coefficients that are not zero."""
-        if scipy.sparse.issparse(solutions[0]):
-            counts = [x.nnz for x in solutions]
-            strengths = np.repeat(np.arange(len(solutions)), counts)
-            entries = np.concatenate([x.indices for x in solutions])
-            values = np.concatenate([x.data for x in solutions])
-        else:
-            flat = np.stack(solutions).reshape(len(solutions), -1)
-            strengths, entries = np.nonzero(flat)
-            values = flat[strengths, entries]
+        flat = np.stack(solutions).reshape(len(solutions), -1)
+        strengths, entries = np.nonzero(flat)
         features = entries // problem.n_rows  # those of a feature side by side, intercepts behind
         kept = features < self.unit.size
-        return strengths[kept], self.unit[features[kept]], np.abs(values[kept])
-
-    def _are_sparse(self, problem: Any) -> bool:
-        """Whether solutions are kept as sparse columns: only where they fill a memory, as that takes time."""
-        return problem.n_targets == 0 and self.unit.size * problem.n_rows * self.n_strengths > DENSE
+        return strengths[kept], self.unit[features[kept]], np.abs(flat[strengths, entries][kept])
 
     def _most_entries(self, problem: Any, most: int) -> int:
         """The number of entries beyond which more than ``most`` candidates have come in."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from scipy.linalg import null_space
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import validate_data
 
@@ -29,12 +30,14 @@ from ell12.losses import CoxLoss, HuberLoss, LogisticLoss, SquaredLoss
 from ell12.operators import is_far, select_columns, to_dense
 from ell12.operators.centering import CenteredColumns, column_squares
 from ell12.operators.gram import weighted_gram
-from ell12.operators.linear_operator import adjoint_product, product
+from ell12.operators.linear_operator import product
 from ell12.penalties import L1
 from ell12.protocols import Array
 
 # Columns whose correlation matrix has an eigenvalue below this one are dependent, up to rounding.
-LEAST_EIGENVALUE = 1e-10
+LEAST_EIGENVALUE = np.finfo(np.float64).eps ** 0.625
+# Arrays of more numbers than this (128 MB) are made in parts, or kept sparse.
+LARGEST = 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +96,8 @@ class LocalModel:
     def varying(self) -> Array:
         """Which columns are not constant; without an intercept, which are not zero."""
         loss = self.problem.loss
-        return loss.column_curvatures(loss.point(loss.start()))[: self.coef.size] > 0
+        classes = self.problem.n_classes or 1
+        return loss.column_curvatures(loss.point(loss.start()))[: self.coef.size * classes : classes] > 0
 
     def noise(self) -> float:
         """The standard deviation of the noise; of Huber's loss, that of noise with as wide intervals."""
@@ -113,15 +117,20 @@ class LocalModel:
         return LocalColumns.of(X, curvature, slope, self.varying, n_samples, intercept=self.intercept)
 
     def refitted(self, features: Array) -> LocalModel | None:
-        """The fit without a penalty to some features; None where it is not finite or not unique."""
-        intercepts = self.coef.size + np.arange(self.problem.n_intercepts)
-        if features.size >= self.n_samples:
+        """The fit without a penalty to some features; None where it is not finite or not unique.
+
+        Of several classes the last one then has no coefficients.
+        """
+        classes, fitted = self.problem.n_classes or 1, max(self.problem.n_classes - 1, 1)
+        entries = (features[:, None] * classes + np.arange(fitted)).ravel()
+        if entries.size >= self.n_samples:
             return None
-        found = refit(self.problem, self.x, L1(), np.concatenate([features, intercepts]))
+        intercepts = np.arange(self.coef.size * classes, self.x.size)
+        found = refit(self.problem, self.x, L1(), np.concatenate([entries, intercepts]))
         return None if found is None else replace(self, x=found)
 
     def separates(self) -> bool:
-        """Whether two classes are told apart without error."""
+        """Whether two classes are separated without error."""
         loss = self.problem.loss
         if not isinstance(loss, LogisticLoss):
             return False
@@ -203,10 +212,6 @@ class LocalColumns:
         """``A x``, for one x or several."""
         return product(self.A, x)
 
-    def adjoint(self, y: Array) -> Array:
-        """``A' y``, for one y or several."""
-        return adjoint_product(self.A, y)
-
     def correlations(self) -> Array:
         """Those of all columns with each other."""
         return weighted_gram(self.A, self.curvature / self.total)
@@ -223,7 +228,52 @@ class LocalColumns:
         return found
 
 
-def local_model(X: Any, y: Any, model: Any, sample_weight: Any, offset: Any, n_jobs: int | None) -> LocalModel:
+@dataclass(frozen=True, eq=False)
+class ClassModel(LocalModel):
+    """The coefficients of one class less their mean over all K classes: the others have K - 2 contrasts.
+
+    The curvature of a sample is a matrix of K - 1 rows and columns. Its root takes the place of the sample's row.
+    """
+
+    number: int
+
+    @property
+    def coef(self) -> Array:
+        """The coefficients of the class, less the mean over the classes."""
+        rows = self.problem.coefficients(self.x)[0]
+        return rows[self.number] - rows.mean(axis=0)
+
+    @property
+    def prediction(self) -> Array:
+        """The linear functions of the classes, less their mean over the classes."""
+        found = super().prediction
+        return found - found.mean(axis=1, keepdims=True)
+
+    def columns(self) -> LocalColumns:
+        """The columns of the class, and behind them those of the other contrasts."""
+        n, classes = self.n_samples, self.problem.loss.A.k
+        other = np.arange(classes) != self.number
+        first = np.where(other, -1 / (classes - 1), 1.0)
+        contrasts = np.column_stack([first, null_space(np.stack([other, ~other]).astype(float))])
+        p = np.exp(self.prediction)
+        p /= p.sum(axis=1, keepdims=True)
+        spread = (p[:, :, None] * contrasts) - p[:, :, None] * (p @ contrasts)[:, None, :]
+        values, vectors = np.linalg.eigh(self._weight().reshape(n, -1)[:, :1, None] * (contrasts.T @ spread))
+        root = np.sqrt(np.maximum(values, 0.0))
+        inverse = np.divide(1.0, root, out=np.zeros_like(root), where=values > LEAST_EIGENVALUE)
+        rows = (vectors * root[:, None, :]).transpose(0, 2, 1)  # (n, row, contrast)
+        slope = inverse * np.einsum("iab,ia->ib", vectors, self._slope() @ contrasts)
+        A = np.einsum("iba,ij->ibaj", rows, to_dense(self.data.X)).reshape(n * (classes - 1), -1)
+        if self.intercept:
+            basis = np.linalg.qr(rows.reshape(n * (classes - 1), -1))[0]
+            A -= basis @ (basis.T @ A)
+        varying = np.tile(self.varying, classes - 1)
+        return LocalColumns.of(A, np.ones(len(A)), slope.ravel(), varying, n, intercept=False)
+
+
+def local_model(
+    X: Any, y: Any, model: Any, label: Any, sample_weight: Any, offset: Any, n_jobs: int | None
+) -> LocalModel:
     """The model that intervals are wanted for, fitted here if it is not yet."""
     if is_chunked(X) or is_far(X):
         raise TypeError("X must be in memory for intervals: a NumPy array, a DataFrame or a sparse matrix")
@@ -244,15 +294,30 @@ def local_model(X: Any, y: Any, model: Any, sample_weight: Any, offset: Any, n_j
     own, data = observed(model, X, y, sample_weight, offset)
     data = _used(own, data)
     problems = own._problems(data)
-    if len(problems) > 1 or problems[0].n_rows > 1:
-        kind = "2 classes" if is_classifier(own) else "one target"
-        raise ValueError(f"y must hold {kind} for intervals, got {sum(each.n_rows for each in problems)}")
-    problem = problems[0]
+    row = _row_of(own, label, sum(each.n_rows for each in problems))
+    problem = problems[min(row, len(problems) - 1)]
     coef, level = (np.asarray(as_numpy(part), dtype=np.float64) for part in (model.coef_, model.intercept_))
-    x = problem.unknown(coef.reshape(1, -1), level.reshape(-1))
+    if len(problems) > 1:
+        coef, level = coef[row], level[row]
+    x = problem.unknown(coef.reshape(-1, data.X.shape[1]), level.reshape(-1))
     intercept, names = bool(getattr(own, "fit_intercept", False)), vars(model).get("feature_names_in_")
+    names = None if names is None else list(map(str, names))
+    if problem.n_classes:
+        return ClassModel(data, problem, x, intercept, None, names, row)
     row_loss = _row_loss(own, data) if isinstance(problem.loss, CoxLoss) else None
-    return LocalModel(data, problem, x, intercept, row_loss, None if names is None else list(map(str, names)))
+    return LocalModel(data, problem, x, intercept, row_loss, names)
+
+
+def _row_of(model: Any, label: Any, count: int) -> int:
+    """The row of coefficients that are asked for."""
+    if count == 1 and label is None:
+        return 0
+    if count == 1 or not is_classifier(model):
+        raise ValueError(f"y must hold one target for intervals, got {count}; label is for several classes")
+    classes = as_numpy(model.classes_).tolist()
+    if label not in classes:
+        raise ValueError(f"y must hold 2 classes, or label be one of {classes}; got label={label!r}")
+    return classes.index(label)
 
 
 def _used(model: Any, data: Data) -> Data:

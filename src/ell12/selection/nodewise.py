@@ -15,42 +15,35 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from ell12.backend.compiled_code import can_compile
 from ell12.losses import SquaredLoss
 from ell12.minimization import minimize
 from ell12.operators.gram import ridge_solver
 from ell12.operators.linear_operator import to_dense
 from ell12.penalties import L12
 from ell12.protocols import Array
-from ell12.selection.local_model import LocalColumns
-from ell12.solvers.gram_descent import SWEEPS_ALONE, descend_on
+from ell12.selection.local_model import LARGEST, LocalColumns
+from ell12.solvers.gram_descent import ROUNDS, engine_for
 
-MOST_CALLS = 50  # of coordinate descent for one nodewise Lasso
 Directions = Callable[[Array], Array]  # numbers of columns -> their directions, one for each
 
-# The Gram matrix of up to this many columns is made (200 MB); with more, each problem finds its columns by itself.
-MOST_COLUMNS = 5000
 # How far a nodewise problem is solved, relative to its strength: bias and variance change by as little.
-TOL = 1e-5
-# Strengths fall by this factor.
+TOL = np.finfo(np.float64).eps ** (1 / 3)
+# Strengths fall by this factor, which decides how near to INFLATION errors come: within some per cent.
 STEP = 0.8
 # The standard error that a direction may have, relative to the reference of the scaled Lasso: Zhang & Zhang take
-# 1.25, with which intervals of correlated columns held 93 % where 1.4 held 94 %, being 11 % longer.
+# 1.25, with which intervals of correlated columns held 93 % where 1.4 held 94 %, being 11 % longer
+# (benchmarks/results/interval_coverage.md).
 INFLATION = 1.4
 # Coefficients are not zero for at most this share of the samples: with independent columns, where there is little
 # bias, half of the samples are in use before errors grow at all.
 MOST_USED = 1 / 3
 # A column depends on others if its direction is shorter than this share of it.
-LEAST_LENGTH = 1e-4
-# This many features at a time are a task of their own.
-CHUNK = 50
+LEAST_LENGTH = np.finfo(np.float64).eps ** 0.25
 
 
 def exact(columns: LocalColumns) -> Directions:
     """The columns of ``A R^-1``, R being the correlations; these must have an inverse."""
-    inverse = columns.inverse()
-    if inverse is None:
-        raise ValueError("the correlations of X have no inverse")
+    inverse: Any = columns.inverse()
     return lambda which: columns.product(inverse[:, which])
 
 
@@ -76,13 +69,11 @@ def nodewise(columns: LocalColumns, n_jobs: int | None = None) -> Directions:
     they go on falling, and bias with them, as long as the standard error is at most INFLATION times that of the
     reference.
     """
-    solver = (GramSolver if columns.size <= MOST_COLUMNS and can_compile() else ColumnSolver)(columns)
+    solver = (GramSolver if columns.size**2 <= LARGEST else ColumnSolver)(columns)
 
     def find(which: Array) -> Array:
-        parts = Parallel(n_jobs=n_jobs, prefer="threads")(
-            delayed(_coefficients)(solver, part) for part in np.array_split(which, max(1, which.size // CHUNK))
-        )
-        return columns.product(np.concatenate(parts, axis=1))
+        rows = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(_direction)(solver, int(j)) for j in which)
+        return columns.product(np.reshape(rows, (which.size, columns.size)).T)
 
     return find
 
@@ -93,7 +84,7 @@ class GramSolver:
     def __init__(self, columns: LocalColumns) -> None:
         self.columns = columns
         self.gram = np.ascontiguousarray(columns.correlations())
-        self.descend = descend_on(self.gram)[0]
+        self.descend = engine_for(self.gram)[0].descend
 
     def solve(self, j: int, strength: float, x: Array) -> Array:
         """The coefficients of the others, from those at another strength."""
@@ -101,8 +92,8 @@ class GramSolver:
         gradient = x[used] @ self.gram[used] - self.gram[j]
         above, zeros = np.full(x.size, strength), np.zeros(x.size)
         above[j] = np.inf  # holds it at zero
-        given = (-above, above, zeros, zeros, 0.0, 0.1 * TOL * strength, SWEEPS_ALONE)
-        for _ in range(MOST_CALLS):  # one ends where the violation has not halved
+        given = (-above, above, zeros, zeros, 0.0, 0.1 * TOL * strength, np.inf)
+        for _ in range(ROUNDS):  # one ends where the violation has not halved
             if self.descend(self.gram, gradient, x, *given):
                 break
         return x
@@ -116,7 +107,7 @@ class GramSolver:
 
 
 class ColumnSolver:
-    """The same over the columns themselves: where they are too many for that matrix, or nothing is compiled."""
+    """The same over the columns themselves: where they are too many for that matrix."""
 
     def __init__(self, columns: LocalColumns) -> None:
         self.columns = columns
@@ -134,11 +125,6 @@ class ColumnSolver:
         column = self.columns.take(np.array([j]))[:, 0]
         rest, weight = column - self.columns.product(x), self.columns.curvature / self.columns.total
         return float(weight @ rest**2), float(weight @ (rest * column))
-
-
-def _coefficients(solver: GramSolver | ColumnSolver, which: Array) -> Array:
-    """The coefficients that make directions of all columns, (n_columns, n)."""
-    return np.reshape([_direction(solver, int(j)) for j in which], (which.size, solver.columns.size)).T
 
 
 def _direction(solver: Any, j: int) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, repeat
@@ -23,11 +24,11 @@ from ell12.plots import plot_stability
 from ell12.protocols import Array
 from ell12.selection.half_samples import Entries, FitSelector, PathSelector, Selector, complementary_pairs
 
-# A plain call asks for this threshold and this number: of 0.55 to 0.95, 0.7 found the most true features at the
-# same promise (48 draws of six kinds, docs/decisions/studies.md).
-THRESHOLD, EXPECTED_FALSE = 0.7, 1.0
+# A plain call asks for this threshold: of 0.55 to 0.95 it found the most true features at the same promise
+# (`stability` in docs/decisions/studies.md).
+THRESHOLD = 0.7
 # Settings that keep to a bound exactly must not fail by rounding.
-ROUNDING = 1e-9
+ROUNDING = np.finfo(np.float64).eps ** 0.5
 
 
 @dataclass(frozen=True)
@@ -108,8 +109,9 @@ def settle(
         threshold = THRESHOLD if threshold is None else float(threshold)
         return Settings(q, threshold, bound(q, threshold))
     threshold = THRESHOLD if threshold is None else float(threshold)
-    wanted = EXPECTED_FALSE if expected_false is None else float(expected_false)
-    q = _largest(lambda count: bound(count, threshold) <= (1 + ROUNDING) * wanted, n_features)
+    wanted = 1.0 if expected_false is None else float(expected_false)
+    counts = range(1, n_features + 1)
+    q = bisect_left(counts, True, key=lambda q: bool(bound(q, threshold) > (1 + ROUNDING) * wanted))
     if q < 1 and expected_false is not None:
         raise ValueError(
             f"expected_false={expected_false} is too small for {n_features} features and threshold={threshold:g}:"
@@ -140,15 +142,6 @@ def _least_threshold(bound: Any, q: int, wanted: float, n_subsamples: int) -> fl
         f"expected_false={wanted:g} is too small for most_selected={q}: even features that all subsamples select"
         f" may be {bound(q, 1.0):.3g} false ones"
     )
-
-
-def _largest(holds: Any, most: int) -> int:
-    """The largest whole number up to ``most`` for which something holds that holds for all smaller ones; or 0."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if holds(middle) else (low, middle - 1)
-    return low
 
 
 def _unimodal_factor(chance: float, threshold: float, n_pairs: int) -> float:

@@ -172,8 +172,8 @@ def summary(
     rows, features = _order(coef if scales is None else coef * scales)
     columns: dict[str, Any] = {}
     if coef.shape[0] > 1:
-        kind, groups = _groups(model, coef.shape[0])
-        columns[kind] = [groups[row] for row in rows]
+        kind = "class" if is_classifier(model) else "target"
+        columns[kind] = as_numpy(model.classes_)[rows].tolist() if kind == "class" else rows.tolist()
     columns |= {"feature": [str(names[j]) for j in features], "coefficient": coef[rows, features]}
     if scales is not None:
         columns["per_sd"] = (coef * scales)[rows, features]
@@ -203,13 +203,6 @@ def _order(effects: Array) -> tuple[Array, Array]:
     rows, features = np.nonzero(effects)
     order = np.lexsort((-np.abs(effects[rows, features]), rows))
     return rows[order], features[order]
-
-
-def _groups(model: Any, size: int) -> tuple[str, list[Any]]:
-    """What the rows of coefficients are: classes or targets."""
-    if is_classifier(model):
-        return "class", as_numpy(model.classes_).tolist()
-    return "target", list(range(size))
 
 
 def _frequencies(stability: Any, size: int) -> Array:
@@ -264,11 +257,9 @@ def _interval_columns(found: Any, features: Array, coef: Array, adjust: str) -> 
     p_values = np.ones(size)
     p_values[known] = found.p_values
     parts = {"estimate": found.estimate, "lower": found.lower, "upper": found.upper, "p_value": found.p_values}
-    columns = {}
-    for name, values in parts.items():
-        full = np.full(size, np.nan)
-        full[known] = values
-        columns[name] = full[features]
+    where = np.full(size, known.size)
+    where[known] = np.arange(known.size)
+    columns = {name: np.append(values, np.nan)[where[features]] for name, values in parts.items()}
     adjusted = np.where(np.isin(features, known), adjusted_p_values(p_values, adjust)[features], np.nan)
     return columns | {"adjusted_p": adjusted}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import sys
 from typing import Any
 
 import numpy as np
@@ -13,34 +13,26 @@ from ell12.backend import rounding
 from ell12.backend.compiled_code import can_compile
 from ell12.protocols import Point
 
-# What decides between sweeps and Newton's method, in multiplications: a step costs STEP and the cube of the number
-# of entries over CUBE, in LAPACK; a sweep costs the square of that number, and ENTRY for each one where nothing is
-# compiled. Sweeps go on while they promise to cost less than a step.
-STEP, CUBE, ENTRY = 300_000.0, 20.0, 2000.0
-SWEEPS_ALONE = np.array([math.inf, CUBE, 0.0])
-# Gram matrices of at least this many entries are swept by the compiled loop, which takes 0.2 s to load.
+# Compiled sweeps go on while they promise to need no more than this number, which costs as much as a Newton step:
+# on paths over 200 x 20,000 and 1000 x 10,000 columns 100 took 1.1 to 1.3 times as long (results/race_sparse).
+SWEEPS = 300
+# Gram matrices of at least this many entries, times the problems over them, are swept by the compiled loop, which
+# takes 0.2 s to load (results/startup).
 COMPILED_FROM = 2**16
-# How often descent and Newton's method take turns before a problem is left to another solver.
-ROUNDS = 50
-# Newton steps in a row, while entries leave the support.
-NEWTON_STEPS = 20
+# The most turns of descent and Newton's method, Newton steps of a turn, halvings of a step, and models of a loss:
+# 3 to 6 do as a rule; what needs more is left to another solver (on 136 fits).
+ROUNDS = 20
 # They end after this number of rounds without a smaller violation: rounding is in the way.
 FAILURES = 3
-# A Newton step is shortened this often before descent goes on.
-SHORTENED = 8
-# A loss that is not quadratic is given up after this number of models.
-MODELS = 20
-# A rise of the objective by this fraction of the penalty may be rounding alone.
-ROUNDING = 1e-15
 
 
-def descend_on(gram: Any) -> tuple[Callable[..., bool], Any]:
-    """`descend` for a Gram matrix, compiled where that pays, and what decides between it and Newton's method."""
-    if gram.size >= COMPILED_FROM and can_compile():
+def engine_for(gram: Any, problems: int = 1) -> tuple[Any, float]:
+    """The module with `descend` and `follow`, compiled where that pays; how many sweeps a Newton step costs."""
+    if problems * gram.size >= COMPILED_FROM and can_compile():
         from ell12.solvers import gram_descent_compiled
 
-        return gram_descent_compiled.descend, np.array([STEP, CUBE, 0.0])
-    return descend, np.array([STEP, CUBE, ENTRY])
+        return gram_descent_compiled, SWEEPS
+    return sys.modules[__name__], 1.0
 
 
 class GramDescent:
@@ -54,6 +46,8 @@ class GramDescent:
         Symmetric, positive semidefinite, in double precision and C order; what lies beyond n does not count.
     x, gradient : arrays of shape (n,)
         Where the minimisation begins, and the gradient of the quadratic there; neither is written to.
+    problems : int, default 1
+        How many are to be solved over Gram matrices of this size.
 
     Attributes
     ----------
@@ -61,13 +55,13 @@ class GramDescent:
         Where it is now, and the gradient there.
     """
 
-    def __init__(self, gram: Any, x: Any, gradient: Any) -> None:
+    def __init__(self, gram: Any, x: Any, gradient: Any, problems: int = 1) -> None:
         self.gram = np.ascontiguousarray(gram, dtype=np.float64)
         self.x, self.gradient = x.astype(np.float64), gradient.astype(np.float64)
-        self.descend, self.price = descend_on(gram)
+        self.engine, self.sweeps = engine_for(gram, problems)
 
-    def solve(self, penalty: Any, target: float, rounds: int = ROUNDS, weight: float | None = None) -> bool:
-        """Minimise until the violation is at most target, or for a number of rounds; return whether it is.
+    def solve(self, penalty: Any, target: float, weight: float | None = None) -> bool:
+        """Minimise until the violation is at most target or no longer falls; return whether it is at most target.
 
         Parameters
         ----------
@@ -75,28 +69,22 @@ class GramDescent:
             A `ell12.protocols.PiecewisePenalty` such as `ell12.L12`.
         target : float
             In the units of the gradient.
-        rounds : int, default ROUNDS
-            Of descent and Newton steps.
         weight : float, optional
             The subtracted part is this times the l2 norm of the entries that are penalised, which descent then
             follows from entry to entry; without it, its tangent is held during each round.
         """
-        largest = float(np.diagonal(self.gram)[: self.x.size].max(initial=0.0))
-        if np.abs(self.gradient).max(initial=0.0) > 1e153 * largest > 0:  # squares of entries of x would overflow
+        if self.is_too_steep:
             return False
         below, above = (np.ascontiguousarray(part, dtype=np.float64) for part in penalty.slopes_at_zero(self.x))
-        numbers = below, above, _ridge(penalty, self.x)
+        numbers, least, failures = (below, above, ridge_of(penalty, self.x)), math.inf, 0
         if weight is not None:
             self._leave_zero(numbers, weight, target)
-        held = np.zeros(self.x.size)
-        least, failures = math.inf, 0
-        for _ in range(rounds):
-            tangent = penalty.subtracted_gradient(self.x) if weight is None else held
-            given = (*numbers, tangent, weight or 0.0, target, self.price)
-            if self.descend(self.gram, self.gradient, self.x, *given) and weight is not None:
+        for _ in range(ROUNDS):
+            tangent = penalty.subtracted_gradient(self.x) if weight is None else np.zeros(self.x.size)
+            given = (*numbers, tangent, weight or 0.0, target, self.sweeps)
+            if self.engine.descend(self.gram, self.gradient, self.x, *given) and weight is not None:
                 return True
-            slope = self._newton(penalty, target)
-            violation = float(np.abs(slope).max(initial=0.0))
+            violation = float(np.abs(self._newton(penalty, target)).max(initial=0.0))
             if violation <= target:
                 return True
             failures = failures + 1 if violation >= least else 0
@@ -105,13 +93,19 @@ class GramDescent:
                 break
         return False
 
-    def objective(self, linear: Any, penalty: Any) -> float:
-        """``1/2 x'G x - linear' x + penalty(x)`` where it is now."""
-        return 0.5 * float(self.x @ (self.gradient - linear)) + penalty.value(self.x)
+    def follow(self, *given: Any) -> int:
+        """Solutions at one strength after the other, as many as descent finds: `follow`, from lasso on."""
+        return self.engine.follow(self.gram, self.gradient, self.x, *given[:-1], self.sweeps, given[-1])
+
+    @property
+    def is_too_steep(self) -> bool:
+        """Whether squares of entries of x would overflow."""
+        largest = float(np.diagonal(self.gram)[: self.x.size].max(initial=0.0))
+        return bool(np.abs(self.gradient).max(initial=0.0) > 1e153 * largest > 0)
 
     def curvature_ratio(self, penalty: Any) -> float:
         """The largest negative curvature of the penalty over the median curvature of all else in one entry."""
-        curvature, ridge = penalty.curvature(self.x), _ridge(penalty, self.x)
+        curvature, ridge = penalty.curvature(self.x), ridge_of(penalty, self.x)
         largest = curvature.largest
         if ridge.any():
             largest = float((ridge - np.diagonal(curvature.matrix(np.arange(self.x.size)))).max(initial=0.0))
@@ -129,7 +123,8 @@ class GramDescent:
         size = self.x.size
         if not counted.all():  # the entries that are free come first
             fixed = np.where(counted, -math.inf, below), np.where(counted, math.inf, above)
-            self.descend(self.gram, self.gradient, self.x, *fixed, ridge, np.zeros(size), 0.0, target, self.price)
+            rest = (ridge, np.zeros(size), 0.0, target, self.sweeps)
+            self.engine.descend(self.gram, self.gradient, self.x, *fixed, *rest)
         bowl = np.diagonal(self.gram)[:size] + ridge
         gain = np.maximum(-self.gradient - above, self.gradient + below) + weight
         falls = np.divide(gain, np.sqrt(bowl), out=np.zeros(size), where=counted & (bowl > 0) & (gain > 0))
@@ -142,7 +137,7 @@ class GramDescent:
     def _newton(self, penalty: Any, target: float) -> Any:
         """Newton's method on the support while its steps cross zero; return the minimal-norm subgradient."""
         kinks = penalty.kinks(self.x)
-        for _ in range(NEWTON_STEPS):
+        for _ in range(ROUNDS):
             slope = penalty.least_slope(self.x, self.gradient)
             support = np.flatnonzero((self.x != 0) | ~kinks)
             if np.abs(slope[support]).max(initial=0.0) <= target or not self._newton_step(
@@ -164,13 +159,13 @@ class GramDescent:
         with np.errstate(divide="ignore", invalid="ignore"):
             crossings = np.where(bounded & (old * direction < 0), -old / direction, math.inf)
         first, fraction = float(crossings.min(initial=math.inf)), 1.0
-        for attempt in range(SHORTENED):
+        for attempt in range(ROUNDS):
             new = old + fraction * direction
             new[crossings <= fraction] = 0
             full, move = x.copy(), new - old
             full[support] = new
             rise = (self.gradient[support] + 0.5 * (block @ move)) @ move + penalty.value(full) - value
-            if rise <= ROUNDING * abs(value):
+            if rise <= rounding(value, x):
                 self.x, self.gradient = full, self.gradient + (move @ rows)[: x.size]
                 return bool(move.any())
             fraction = first if attempt == 0 and first < 1 else 0.5 * fraction
@@ -178,7 +173,7 @@ class GramDescent:
 
 
 def minimise_by_models(
-    loss: Any, penalty: Any, point: Point, gradient: Any, target: float, rounds: int = MODELS
+    loss: Any, penalty: Any, point: Point, gradient: Any, target: float, problems: int = 1
 ) -> tuple[Point, Any, bool]:
     """Minimise by models of second order around one point after the other, each step halved until all decreases.
 
@@ -190,17 +185,17 @@ def minimise_by_models(
         Whether the violation is at most target.
     """
     value = loss.value(point) + penalty.value(point.x)
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         slope = penalty.least_slope(point.x, gradient)
         columns = np.flatnonzero((point.x != 0) | (slope != 0) | ~penalty.kinks(point.x))
         if penalty.violation(point.x, gradient) <= target or columns.size == 0:
             break
-        model = GramDescent(loss.hessian(point, columns), point.x[columns], gradient[columns])
+        model = GramDescent(loss.hessian(point, columns), point.x[columns], gradient[columns], problems)
         model.solve(penalty.restrict(columns), 0.5 * target)
         full, fraction = np.zeros_like(point.x), 1.0
         full[columns] = model.x
         move = loss.point_within(full, columns) - point
-        for _ in range(SHORTENED):
+        for _ in range(ROUNDS):
             new = point + fraction * move
             lower = loss.value(new) + penalty.value(new.x)
             if lower <= value + (rounding(value, point.x) if fraction == 1 else 0.0):
@@ -212,7 +207,7 @@ def minimise_by_models(
     return point, gradient, penalty.violation(point.x, gradient) <= target
 
 
-def _ridge(penalty: Any, x: Any) -> Any:
+def ridge_of(penalty: Any, x: Any) -> Any:
     """The second derivatives of the convex part beyond its kinks."""
     curvature = penalty.convex.curvature(x)
     return np.zeros(x.size) if curvature.largest == 0 else curvature.product(np.arange(x.size))(np.ones(x.size))
@@ -230,12 +225,20 @@ def shifted_solution(matrix: Any, right: Any) -> Any:
     """
     diagonal, shift = np.diagonal(matrix).copy(), 0.0
     unit = 1e-10 * float(np.abs(diagonal).max(initial=0.0)) or 1.0
-    while True:  # LAPACK by itself: SciPy's checks take as long as a system of a hundred unknowns
-        factor, info = dpotrf(matrix.T, lower=1, clean=0)
-        if info == 0 and np.all(np.diagonal(factor) ** 2 > 1e-11 * diagonal):
-            return dpotrs(factor, right, lower=1)[0]
+    while True:
+        found = positive_solution(matrix, right, diagonal)
+        if found is not None:
+            return found
         shift = max(10 * shift, unit)
         np.fill_diagonal(matrix, diagonal + shift)
+
+
+def positive_solution(matrix: Any, right: Any, diagonal: Any) -> Any:
+    """The solution of a linear system with a symmetric matrix; None unless that is positive definite."""
+    # LAPACK by itself: SciPy's checks take as long as a system of a hundred unknowns.
+    factor, info = dpotrf(matrix.T, lower=1, clean=0)
+    positive = info == 0 and np.all(np.diagonal(factor) ** 2 > 1e-11 * diagonal)
+    return dpotrs(factor, right, lower=1)[0] if positive else None
 
 
 def descend(
@@ -248,7 +251,7 @@ def descend(
     tangent: Any,
     weight: float,
     target: float,
-    price: Any,
+    sweeps: float,
 ) -> bool:
     """Coordinate descent: minimise a quadratic plus slopes below and above zero; x and gradient are written to.
 
@@ -265,19 +268,14 @@ def descend(
     >>> import numpy as np
     >>> from ell12.solvers.gram_descent import descend
     >>> x, gradient, one, zero = np.zeros(2), np.array([-3.0, 0.5]), np.ones(2), np.zeros(2)
-    >>> descend(np.eye(2), gradient, x, -one, one, zero, zero, 0.0, 1e-9, (3e5, 20.0, 2e3))
+    >>> descend(np.eye(2), gradient, x, -one, one, zero, zero, 0.0, 1e-9, 100.0)
     True
     >>> x, gradient
     (array([2., 0.]), array([-1. ,  0.5]))
     """
-    counted, least, most = above > 0, math.inf, 0
+    least, most = math.inf, 0
     while True:
-        square = float(x[counted] @ x[counted]) if weight > 0 else 0.0
-        tilt = weight / math.sqrt(square) if square > 0 else 0.0
-        slope = gradient - tangent + (ridge - np.where(counted, tilt, 0.0)) * x
-        off = np.maximum(np.maximum(-slope - above, slope + below), 0.0)
-        with np.errstate(invalid="ignore"):
-            violation = np.where(x > 0, np.abs(slope + above), np.where(x < 0, np.abs(slope + below), off))
+        violation = violations(x, gradient - tangent, below, above, ridge, weight)
         worst = violation.max(initial=0.0)
         if worst <= target:
             return True
@@ -290,7 +288,7 @@ def descend(
         values, old = x[active], x[active]
         slopes = gradient[active] - tangent[active] + ridge[active] * old
         limits = below[active], above[active]
-        done = _sweeps(block, slopes, values, *limits, weight, 0.5 * target, _price(price, active.size))
+        done = _sweeps(block, slopes, values, *limits, weight, 0.5 * target, sweeps)
         move = values - old
         x[active] = values
         gradient += move @ gram[active, : x.size]
@@ -298,13 +296,71 @@ def descend(
             return False
 
 
-def _price(price: Any, size: int) -> float:
-    """How many sweeps cost as much as a Newton step."""
-    return (price[0] + size**3 / price[1]) / (size**2 + price[2] * size)
+def violations(x: Any, gradient: Any, below: Any, above: Any, ridge: Any, weight: Any) -> Any:
+    """How much each entry violates the first-order condition; of problems side by side, columns all, each entry.
+
+    The penalty has these slopes below and above zero and this ridge, less weight times the l2 norm of the entries
+    with a slope above zero.
+    """
+    counted = above > 0
+    length = np.sqrt((np.where(counted, x, 0.0) ** 2).sum(axis=0))
+    tilt = np.divide(weight, length, out=np.zeros_like(length), where=length > 0)
+    slope = gradient + (ridge - np.where(counted, tilt, 0.0)) * x
+    with np.errstate(invalid="ignore"):  # where an entry is held at zero by an infinite slope
+        up, down = slope + above, slope + below
+        off = np.maximum(np.maximum(-up, down), 0.0)
+        return np.where(x > 0, np.abs(up), np.where(x < 0, np.abs(down), off))
+
+
+def follow(
+    gram: Any,
+    gradient: Any,
+    x: Any,
+    lasso: Any,
+    linear: Any,
+    below: Any,
+    above: Any,
+    ridge: Any,
+    weight: float,
+    few: int,
+    alphas: Any,
+    targets: Any,
+    sweeps: float,
+    found: Any,
+) -> int:
+    """Solutions at one strength after the other by `descend`; return how many there are before it fails.
+
+    Slopes, ridge and weight are those at a strength of 1. Solutions go to the rows of found. Those with at
+    most few entries are sought from the Lasso's solution too: its x and gradient are the rows of lasso. The
+    quadratic's c is linear.
+    """
+    zeros = np.zeros(x.size)
+    for k, alpha in enumerate(alphas):
+        given = alpha * below, alpha * above, alpha * ridge, zeros
+        rest = alpha * weight, targets[k], sweeps
+        if (weight > 0 and not x[above > 0].any()) or not descend(gram, gradient, x, *given, *rest):
+            return k
+        if weight > 0 and np.count_nonzero(x) <= few and descend(gram, lasso[1], lasso[0], *given, 0.0, *rest[1:]):
+            other, slope = lasso.copy()
+            lower = descend(gram, slope, other, *given, *rest) and (
+                _objective(other, slope, linear, *given[:3], rest[0])
+                < _objective(x, gradient, linear, *given[:3], rest[0])
+            )
+            if lower:
+                x[:], gradient[:] = other, slope
+        found[k] = x
+    return len(alphas)
+
+
+def _objective(x: Any, gradient: Any, linear: Any, below: Any, above: Any, ridge: Any, weight: float) -> float:
+    """The quadratic plus the penalty."""
+    slope = np.where(x > 0, above, np.where(x < 0, below, 0.0))
+    smooth = 0.5 * (gradient - linear + ridge * x) + slope
+    return float(x @ smooth - weight * math.sqrt(x[above > 0] @ x[above > 0]))
 
 
 def _sweeps(
-    block: Any, slope: Any, x: Any, below: Any, above: Any, weight: float, target: float, price: float
+    block: Any, slope: Any, x: Any, below: Any, above: Any, weight: float, target: float, most: float
 ) -> bool:
     """Sweep until no slope changes by more than target; False where more are needed than Newton's step costs."""
     # Plain numbers are read and compared several times as fast as entries of arrays.
@@ -318,7 +374,7 @@ def _sweeps(
         for j, (curvature, low, high) in enumerate(entries):
             old = values[j]
             tilt = weight / math.sqrt(square) if square > 0 and high > 0 else 0.0
-            new = _best_entry(curvature, old, float(slope[j]) - tilt * old, low, high)
+            new = best_entry(curvature, old, float(slope[j]) - tilt * old, low, high)
             if new != old:
                 x[j] = values[j] = new
                 turned = turned or (new > 0) != (old > 0) or (new < 0) != (old < 0)
@@ -327,14 +383,14 @@ def _sweeps(
                 slope += (new - old) * block[j]
         if largest <= target:
             return True
-        late = sweep > 0 and (not turned or sweep > price)
-        if late and math.log(last / largest) * price < math.log(largest / target):
+        late = sweep > 0 and (not turned or sweep > most)
+        if late and math.log(last / largest) * most < math.log(largest / target):
             return False
         last = largest
     return False
 
 
-def _best_entry(curvature: float, old: float, slope: float, below: float, above: float) -> float:
+def best_entry(curvature: float, old: float, slope: float, below: float, above: float) -> float:
     """The minimiser in one entry; without curvature there is one only where zero is."""
     if not curvature > 0:
         return 0.0 if below <= -slope <= above else old

@@ -15,7 +15,7 @@ loop = compiled_loop(error_model="numpy", nogil=True)
 
 
 @loop
-def descend(gram, gradient, x, below, above, ridge, tangent, weight, target, price):  # type: ignore[no-untyped-def]
+def descend(gram, gradient, x, below, above, ridge, tangent, weight, target, sweeps):  # type: ignore[no-untyped-def]
     """As `ell12.solvers.gram_descent.descend`."""
     active, least, most = np.empty(x.size, dtype=np.int64), math.inf, 0
     while True:
@@ -27,8 +27,7 @@ def descend(gram, gradient, x, below, above, ridge, tangent, weight, target, pri
         least, most = min(least, worst), max(most, count)
         block, slope, values = _gathered(gram, gradient, x, ridge, tangent, active[:count])
         lower, upper, start = below[active[:count]], above[active[:count]], values.copy()
-        cost = (price[0] + count**3 / price[1]) / (count**2 + price[2] * count)
-        done = _sweeps(block, slope, values, lower, upper, weight, 0.5 * target, cost)
+        done = _sweeps(block, slope, values, lower, upper, weight, 0.5 * target, sweeps)
         moved = False
         for a in range(count):
             move = values[a] - start[a]
@@ -84,16 +83,16 @@ def _gathered(gram, gradient, x, ridge, tangent, active):  # type: ignore[no-unt
 
 
 @loop
-def _sweeps(block, slope, x, below, above, weight, target, price):  # type: ignore[no-untyped-def]
-    """Sweep until no slope changes by more than target; False where Newton's step costs less than what is left."""
+def _sweeps(block, slope, x, below, above, weight, target, most):  # type: ignore[no-untyped-def]
+    """Sweep until no slope changes by more than target; False where more sweeps than ``most`` are left."""
     last = 0.0
     for sweep in range(10_000):
         largest, turned = _sweep(block, slope, x, below, above, weight)
         if largest <= target:
             return True
-        if sweep > 0 and (not turned or sweep > price):
+        if sweep > 0 and (not turned or sweep > most):
             rate = math.log(last / largest)
-            if rate * price < math.log(largest / target):
+            if rate * most < math.log(largest / target):
                 return False
         last = largest
     return False
@@ -118,6 +117,37 @@ def _sweep(block, slope, x, below, above, weight):  # type: ignore[no-untyped-de
             for b in range(x.size):
                 slope[b] += move * row[b]
     return largest, turned
+
+
+@loop
+def follow(gram, gradient, x, lasso, linear, below, above, ridge, weight, few, alphas, targets, sweeps, found):  # type: ignore[no-untyped-def]
+    """As `ell12.solvers.gram_descent.follow`."""
+    for k in range(alphas.size):
+        sides, norm, target = (alphas[k] * below, alphas[k] * above), alphas[k] * weight, targets[k]
+        own, zeros = alphas[k] * ridge, np.zeros(x.size)
+        if weight > 0.0 and _square(x, above) == 0.0:
+            return k
+        if not descend(gram, gradient, x, *sides, own, zeros, norm, target, sweeps):
+            return k
+        seeks = weight > 0.0 and np.count_nonzero(x) <= few
+        if seeks and descend(gram, lasso[1], lasso[0], *sides, own, zeros, 0.0, target, sweeps):
+            other, slope = lasso[0].copy(), lasso[1].copy()
+            if descend(gram, slope, other, *sides, own, zeros, norm, target, sweeps):
+                value = _objective(other, slope, linear, *sides, own, norm)
+                if value < _objective(x, gradient, linear, *sides, own, norm):
+                    x[:], gradient[:] = other, slope
+        found[k] = x
+    return alphas.size
+
+
+@loop
+def _objective(x, gradient, linear, below, above, ridge, weight):  # type: ignore[no-untyped-def]
+    value = -weight * math.sqrt(_square(x, above))
+    for j in range(x.size):
+        if x[j] != 0.0:
+            slope = above[j] if x[j] > 0.0 else below[j]
+            value += x[j] * (0.5 * (gradient[j] - linear[j] + ridge[j] * x[j]) + slope)
+    return value
 
 
 @loop

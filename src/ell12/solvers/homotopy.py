@@ -10,22 +10,12 @@ from scipy.linalg import lapack, qr, qr_delete
 
 from ell12.protocols import Point
 
-# Every eighth solution on the path is shown: the objective of each costs two passes over the data.
-KINKS = 8
-# The columns that are the next to enter are gathered this many at a time: one by one would read A as often.
-AHEAD = 8
-# The gradient on the support must follow its bounds to this relative accuracy, or the factors are made anew.
-ACCURACY = 1e-6
-# A solution to set out from is corrected on its support if it is off by more than this fraction of the strength.
-EXACT = 1e-9
-# A gradient whose speed differs from that of its bound by less than this fraction never reaches it.
-PARALLEL = 1e-9
-# A column depends on the others if these leave less than this fraction of its length.
-DEPENDENT = 1e-8
-# A column of which the others leave less than this fraction is made orthogonal to them twice.
-CANCELLED = 0.1
+# Half of the digits of double precision: what is smaller, relative to what it is compared with, may be rounding. A
+# column depends on the others if these leave less of its length, a gradient whose speed differs by less from that
+# of its bound never reaches it, and the gradient on the support follows its bounds as closely.
+ROUNDING = float(np.sqrt(np.finfo(np.float64).eps))
 # Stands for an infinite slope, so that differences of two slopes are numbers.
-ENDLESS = 1e200
+ENDLESS = float(np.sqrt(np.finfo(np.float64).max))
 
 
 class Homotopy:
@@ -64,10 +54,10 @@ class Homotopy:
     >>> from ell12 import L12, SquaredLoss
     >>> from ell12.solvers.homotopy import Homotopy
     >>> path = Homotopy(SquaredLoss(np.eye(3), [3.0, -4.0, 0.5]), L12(1.0, 0.0), np.array([0.0, -0.5, 0.0]), 3.5)
-    >>> [(path.left, point.x.tolist()) for point in path.points()]
+    >>> [(path.left, point.x.tolist()) for point in path.points() if point]
     [(2.5, [0.0, -0.5, 0.0]), (0.0, [2.0, -3.0, 0.0])]
     >>> path.lean(np.array([0.5, 0.0, 1.0]))
-    >>> [(path.left, point.x.round(9).tolist()) for point in path.points()]
+    >>> [(path.left, point.x.round(9).tolist()) for point in path.points() if point]
     [(1.0, [2.0, -3.0, 0.0]), (0.0, [2.5, -3.0, 0.5])]
     """
 
@@ -95,17 +85,16 @@ class Homotopy:
         """A bound on the violation where the path has come to, the subtracted part having this gradient there."""
         return self.left * self.fastest + float(np.abs(tangent - self.tangent).max(initial=0.0))
 
-    def points(self) -> Iterator[Point]:
-        """Some solutions on the way, which ends where ``left`` is 0 or, sooner, where rounding or ties hide it."""
+    def points(self) -> Iterator[Point | None]:
+        """The first solution and the last, where ``left`` is 0 unless rounding or ties hide it; None at kinks."""
         if not self._begin():
             return
         yield self._point()
-        for kink in range(1, 10 * (self.kinks.size + self.root.size)):
-            goes_on = self._advance()
-            if not goes_on or kink % KINKS == 0 or self.left == 0:
+        for _ in range(10 * (self.kinks.size + self.root.size)):
+            if not self._advance() or self.left == 0:
                 yield self._point()
-            if not goes_on or self.left == 0:
                 return
+            yield None
 
     def _begin(self) -> bool:
         """Set out at the solution on the support; return whether its columns are independent."""
@@ -115,7 +104,7 @@ class Homotopy:
             return False
         self.gradient = self.loss.gradient(self._point())
         away = self.gradient[support.columns] + support.on_side(self.slopes) + self.left * support.fall
-        if np.abs(away).max(initial=0.0) > EXACT * self.alpha:
+        if np.abs(away).max(initial=0.0) > ROUNDING * self.alpha:
             support.x = support.x - support.solve(away)[0]
             self.gradient = self.loss.gradient(self._point())
         return True
@@ -167,7 +156,7 @@ class Homotopy:
             slope = np.divide(move, self.root, out=np.zeros_like(move), where=self.root > 0)
             change = self.loss.gradient(Point(self.gradient_at_zero, slope)) - self.gradient_at_zero
             away = np.abs(change[support.columns] - support.fall)
-            if away.max(initial=0.0) <= ACCURACY * self.fastest:
+            if away.max(initial=0.0) <= ROUNDING * self.fastest:
                 return direction, change
             if attempt or not support.factorize():
                 break
@@ -193,7 +182,7 @@ class Homotopy:
         if soonest <= first:
             support.leave(int(leaving.argmin()))
             return True
-        return self._enter(new, bool(rising[new] <= falling[new]), entering)
+        return self._enter(new, bool(rising[new] <= falling[new]))
 
     def _distances(self, change: Any) -> tuple[Any, Any]:
         """How far it is until the gradients reach their bounds on either side.
@@ -204,17 +193,15 @@ class Homotopy:
         pairs = ((above + self.gradient, self.falls[1] - change), (-below - self.gradient, change - self.falls[0]))
         apart = [np.full(self.kinks.size, np.inf) for _ in pairs]
         for out, (room, speed) in zip(apart, pairs, strict=True):
-            np.divide(room, speed, out=out, where=speed > PARALLEL * self.fastest)
+            np.divide(room, speed, out=out, where=speed > ROUNDING * self.fastest)
             out[self.support.columns] = np.inf
         return apart[0], apart[1]
 
-    def _enter(self, column: int, above: bool, entering: Any) -> bool:
+    def _enter(self, column: int, above: bool) -> bool:
         """Take a column into the support, or in exchange for one there; return whether that was possible."""
         support, sign = self.support, 1.0 if above else -1.0
         if column not in support.roots:
-            soon = np.argpartition(entering, AHEAD)[:AHEAD] if entering.size > AHEAD else np.arange(entering.size)
-            new = np.sort(soon[np.isfinite(entering[soon])])
-            support.roots.update(zip(new.tolist(), self._roots(new).T, strict=True))
+            support.roots[column] = self._roots(np.array([column]))[:, 0]
         fall = self.falls[int(above), column]
         coefficients, rest = support.project(column)
         if rest is not None:
@@ -282,7 +269,7 @@ class _Support:
         roots = np.stack([self.roots[column] for column in self.columns.tolist()], axis=1)
         self._basis[:, :size], R = qr(roots, mode="economic", check_finite=False)
         self._triangle[:size, :size] = R
-        return bool(np.all(np.abs(np.diagonal(R)) > DEPENDENT * np.linalg.norm(roots, axis=0)))
+        return bool(np.all(np.abs(np.diagonal(R)) > ROUNDING * np.linalg.norm(roots, axis=0)))
 
     def solve(self, right: Any) -> tuple[Any, Any]:
         """The solution of a system with the Hessian, and the image of that under the root."""
@@ -296,10 +283,9 @@ class _Support:
         root, Q = self.roots[column], self.Q
         coefficients = root @ Q
         rest, length = root - Q @ coefficients, np.linalg.norm(root)
-        if np.linalg.norm(rest) < CANCELLED * length:  # once more, so that the basis stays orthogonal
-            again = rest @ Q
-            rest, coefficients = rest - Q @ again, coefficients + again
-        short = np.linalg.norm(rest) <= DEPENDENT * length
+        again = rest @ Q  # once more, so that the basis stays orthogonal
+        rest, coefficients = rest - Q @ again, coefficients + again
+        short = np.linalg.norm(rest) <= ROUNDING * length
         return coefficients, None if short or self.columns.size == self.rows else rest
 
     def combination(self, coefficients: Any) -> Any:

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs
 
-from ell12.backend import as_numpy, like, norm, rounding
+from ell12.backend import as_numpy, like, norm, precision, rounding
 from ell12.checks import check_scalars
 from ell12.operators.krylov import conjugate_gradients
 from ell12.protocols import (
@@ -22,6 +21,7 @@ from ell12.protocols import (
     PiecewisePenalty,
     Point,
 )
+from ell12.solvers.gram_descent import ROUNDS, positive_solution
 from ell12.solvers.proximal_gradient import NonmonotoneAPG
 from ell12.solvers.proximal_step import ProximalStep, check_step, objective
 
@@ -60,7 +60,7 @@ class Place:
 class SmoothProblem:
     """A `ell12.protocols.ColumnLoss` and a penalty that tells its slopes and curvature, seen as NumPy vectors."""
 
-    def __init__(self, loss: Any, penalty: Any) -> None:
+    def __init__(self, loss: Any, penalty: Any, start: Point) -> None:  # noqa: ARG002
         self.loss, self.penalty = loss, penalty
         self._summed = loss.value_scale
 
@@ -87,6 +87,20 @@ class SmoothProblem:
         """How far rounding can lift the objective of a place, by the terms that it sums."""
         return rounding(max(abs(place.objective), self._summed), place.x)
 
+    def may_use_newton(self, point: Point) -> bool:
+        """Whether so few entries are in use that systems in these are soon solved."""
+        count = int(np.count_nonzero(as_numpy(point.x)))
+        return count <= LARGEST or not self.fits(count)
+
+    def support(self, here: Place) -> Any:
+        """The columns in use."""
+        return np.flatnonzero(here.x)
+
+    def leaving(self, here: Place) -> Callable[[Any], Any]:
+        """The map from an x to the entries of groups that would turn back through zero on the way there."""
+        x, used = here.point.x, here.x != 0
+        return lambda full: used & as_numpy(self.penalty.sign_changes(x, like(full, x)))
+
     def fits(self, columns: int) -> bool:
         """Whether a dense Hessian in this number of columns is small compared with the data."""
         return columns <= self.loss.most_columns
@@ -102,7 +116,7 @@ class PiecewiseProblem(SmoothProblem):
     """The same with a `ell12.protocols.PiecewisePenalty`, whose kinks lie at zero in each entry."""
 
     def __init__(self, loss: Any, penalty: Any, start: Point) -> None:
-        super().__init__(loss, penalty)
+        super().__init__(loss, penalty, start)
         below, above = map(as_numpy, penalty.slopes_at_zero(start.x))
         sides = np.stack([-below, above])
         self.pull = float(
@@ -117,36 +131,69 @@ class PiecewiseProblem(SmoothProblem):
         zero = not np.any(x[self._penalised])
         return self.penalty.violation(point.x, gradient) if zero else float(np.abs(slope).max(initial=0.0))
 
+    def support(self, here: Place) -> Any:
+        """The columns in use, and those that have no kink."""
+        return np.flatnonzero((here.x != 0) | ~as_numpy(self.penalty.kinks(here.point.x)))
 
-# nmAPG hands over to Newton's method after SAME_SIGNS steps in which no entry changed its sign: the support is
-# then taken as found; and after LONGEST steps in any case (3000 random problems: lower minima as often as higher).
-SAME_SIGNS, LONGEST = 50, 1000
-# A Newton step is halved NEWTON_HALVINGS times at the most, then a proximal step is taken instead.
-NEWTON_HALVINGS = 12
-# A Newton step that had to be cut below this fraction of its length asks for a larger shift of the Hessian.
-SHORT_STEP = 0.25
-# Newton's method does not begin on supports of more entries, whose dense Hessian would take minutes to factorize.
-LARGEST_SUPPORT = 5000
-# The support grows by this number of entries at a step, even where it is smaller itself.
-FEWEST_ENTERING = 64
-# Where no dense Hessian is made, a Newton step is found to this relative residual, in this number of products at
-# the most: a step that is less exact costs more outer steps, and a more exact one gains nothing.
-CONJUGATE_ACCURACY, CONJUGATE_STEPS = 1e-6, 200
+    def leaving(self, here: Place) -> Callable[[Any], Any]:
+        """The map from an x to the entries that meet a kink on the way there: they stop at it, at zero."""
+        signs, kinks = np.sign(here.x), as_numpy(self.penalty.kinks(here.point.x))
+        return lambda full: kinks & (full * signs <= 0)
+
+
+# nmAPG takes this many steps before Newton's method is tried in groups, and twice as many each time after that (36
+# fits with groups took 0.7 s, with 1000 steps 1.7 s); ROUNDS times as many on a support that is not nearly
+# stationary before, where minima after 50 steps lay up to 20 % higher under MCP.
+FIRST_STEPS = 50
+# Newton's method does not begin in more entries than this, and working sets hold no more columns: their dense
+# Hessian would take seconds to factorize.
+LARGEST = 3000
+
+
+class _NewtonSolver:
+    """nmAPG, then Newton's method where the objective is smooth, each step followed by a proximal one."""
+
+    step: float | str = "lipschitz"
+    switch: float = 0.0
+    first_steps: ClassVar[int] = FIRST_STEPS
+    problem: ClassVar[type[SmoothProblem]] = SmoothProblem
+
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
+        """Yield one iterate a step."""
+        problem, point, steps = self.problem(loss, penalty, start), start, self.first_steps
+        take_newton_step = NewtonStep(problem)
+        take_proximal_step = ProximalStep(loss, penalty, self.step, start)
+        is_far = loss.out_of_memory
+        while True:
+            for n, iterate in enumerate(NonmonotoneAPG(self.step).iterates(loss, penalty, point), 1):
+                yield iterate
+                near = n >= steps or iterate.optimality <= self.switch * penalty.alpha
+                if near and not is_far and problem.may_use_newton(iterate.point):
+                    break
+            here, progress = problem.place(iterate.point), True
+            while progress:
+                new = take_newton_step(here)
+                old, here = here, new or here
+                if new is None or here.slope[here.x == 0].any():  # others may enter
+                    here = problem.lower(take_proximal_step(here.point), here)
+                yield here.iterate
+                progress = new is not None and problem.is_progress(old, here)
+            point, steps = here.point, 2 * steps
 
 
 @dataclass(frozen=True)
-class SupportNewton:
+class SupportNewton(_NewtonSolver):
     """nmAPG until the support is nearly found, then Newton's method on the support.
 
     On a fixed support with fixed signs the objective is smooth. Each step solves with its Hessian there, shifted
-    until it is positive definite; entries that would cross zero leave the support, and violating entries enter. A
-    step that does not descend, or only where cut short, is followed by a proximal one.
+    until it is positive definite; entries that would cross zero leave the support. A proximal step follows where
+    others enter. Where this finds no way down, nmAPG goes on, for twice as many steps as before.
 
     Parameters
     ----------
     switch : float, default 0.1
-        The stationarity, estimated by nmAPG, at which Newton's method takes over. A smaller one stays
-        nearer to the minimum that nmAPG would find, and takes longer.
+        The stationarity, estimated by nmAPG, at which Newton's method takes over; it does after 1000 steps in any
+        case.
     step : float or {"lipschitz", "backtracking"}, default "lipschitz"
         Of the proximal steps, as in `ProximalGradient`.
 
@@ -166,178 +213,17 @@ class SupportNewton:
 
     switch: float = 0.1
     step: float | str = "lipschitz"
+    first_steps: ClassVar[int] = ROUNDS * FIRST_STEPS
+    problem: ClassVar[type[SmoothProblem]] = PiecewiseProblem
     needs: ClassVar[Needs] = Needs(ColumnLoss, PiecewisePenalty, x="real vector")
 
     def __post_init__(self) -> None:
         check_step(self.step, "lipschitz", "backtracking")
         check_scalars(infinite=True, switch=self.switch)
 
-    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
-        """Yield one iterate a step."""
-        problem, signs = PiecewiseProblem(loss, penalty, start), _Signs(start.x)
-        for n, iterate in enumerate(NonmonotoneAPG(self.step).iterates(loss, penalty, start)):
-            yield iterate
-            signs.update(iterate.point.x)
-            settled = signs.unchanged >= SAME_SIGNS or n >= LONGEST
-            near = settled or iterate.optimality <= self.switch * penalty.alpha
-            if near and (signs.support <= LARGEST_SUPPORT or not problem.fits(signs.support)):
-                break
-        here = problem.place(iterate.point)
-        take_newton_step, take_proximal_step = NewtonStep(problem), ProximalStep(loss, penalty, self.step, start)
-        while True:
-            new = take_newton_step(here)
-            if new is None or take_newton_step.length < SHORT_STEP:
-                old = new or here
-                proximal = problem.place(take_proximal_step(old.point))
-                new = proximal if proximal.objective <= old.objective + problem.rounding(old) else old
-            here = new
-            yield here.iterate
-
-
-class _Signs:
-    """The signs of x, and for how many steps they have stayed the same."""
-
-    def __init__(self, x: Array) -> None:
-        self.signs, self.unchanged = np.sign(as_numpy(x)), 0
-
-    def update(self, x: Array) -> None:
-        """Go on to the next x."""
-        signs = np.sign(as_numpy(x))
-        self.unchanged = self.unchanged + 1 if np.array_equal(signs, self.signs) else 0
-        self.signs = signs
-
-    @property
-    def support(self) -> int:
-        """The number of entries that are not zero."""
-        return int(np.count_nonzero(self.signs))
-
-
-class NewtonStep:
-    """One step of Newton's method on the support; it remembers the shift and how long the step was."""
-
-    def __init__(self, problem: SmoothProblem) -> None:
-        self.problem = problem
-        self.shift = self.length = 0.0
-
-    def __call__(self, here: Place) -> Place | None:
-        """The place after a step along which the objective falls; None where there is none."""
-        found = self._direction(here)
-        if found is None:
-            return None
-        columns, direction, unit = found
-        new = self._search(here, columns, direction)
-        if self.length < SHORT_STEP:
-            self.shift = max(4 * self.shift, unit) if self.shift < 1e12 * unit else 0.0  # all tried: once more
-        elif self.length == 1:
-            self.shift = self.shift / 4 if self.shift > unit / 4 else 0.0
-        return new
-
-    def _direction(self, here: Place) -> tuple[Any, Any, float] | None:
-        """The columns to change, Newton's direction in them, and the unit of the shift."""
-        columns = self.columns(here)
-        for _ in range(4):
-            if not np.any(here.slope[columns]):
-                return None
-            direction, unit = self._newton_direction(here, columns)
-            if direction is None:
-                return None
-            # What enters must move down its slope; the others would be cut off and could spoil the descent.
-            entering = here.x[columns] == 0
-            wrong = entering & (direction * here.slope[columns] >= 0)
-            if not wrong.any():
-                break
-            columns, direction = columns[~wrong], direction[~wrong]
-        return columns, direction, unit
-
-    def _newton_direction(self, here: Place, columns: Any) -> tuple[Any, float]:
-        """Newton's direction in some columns, None where there is none, and the unit of the shift."""
-        problem, slope = self.problem, here.slope[columns].astype(np.float64)
-        unit = problem.penalty.alpha / (norm(here.x) or math.inf)  # a curvature, of the size that the penalty has
-        if not problem.fits(columns.size):
-            direction = descending(hessian_product(problem, here, columns), self.shift, slope)
-            return direction if np.isfinite(direction).all() else None, unit or 1.0
-        hessian = problem.hessian(here, columns)
-        unit = max(unit, 1e-12 * float(np.abs(np.diagonal(hessian)).max(initial=0.0))) or 1.0
-        return -self._solve(hessian, slope, unit) if np.isfinite(hessian).all() else None, unit
-
-    def _solve(self, hessian: Any, slope: Any, unit: float) -> Any:
-        """Solve with the Hessian, shifted by as much as it takes to be positive definite."""
-        diagonal = np.diagonal(hessian).copy()
-        while True:
-            np.fill_diagonal(hessian, diagonal + self.shift)
-            direction = positive_solution(hessian, slope)
-            if direction is not None:
-                return direction
-            self.shift = max(4 * self.shift, unit)
-
-    def columns(self, here: Place) -> Any:
-        """The columns to change: the support, and what is to enter it."""
-        return here.columns_to_change(FEWEST_ENTERING)
-
-    def stopping(self, here: Place) -> Callable[[Any], Any]:
-        """The map from an x to the entries that meet a kink on the way there: they stop at it, at zero."""
-        signs = np.where(here.x != 0, np.sign(here.x), -np.sign(here.slope))
-        kinks = as_numpy(self.problem.penalty.kinks(here.point.x))
-        return lambda full: kinks & (full * signs <= 0)
-
-    def _search(self, here: Place, columns: Any, direction: Any) -> Place | None:
-        """Halve the step until the objective falls."""
-        problem, x, slope = self.problem, here.x[columns], here.slope[columns]
-        stops, self.length = self.stopping(here), 1.0
-        for _ in range(NEWTON_HALVINGS):
-            full = here.x.copy()
-            full[columns] = x + self.length * direction
-            full[stops(full)] = 0
-            moved = full[columns]
-            point = problem.loss.point(like(full, here.point.x))
-            value = objective(problem.loss, problem.penalty, point)
-            if value < here.objective + 1e-4 * min(float(slope @ (moved - x)), 0.0):
-                return problem.place(point, value)
-            if self.length == 1 and value <= here.objective + problem.rounding(here):
-                # Near the end only the slope can tell.
-                new = problem.place(point, value)
-                if new.violation < 0.5 * here.violation:
-                    return new
-            self.length *= 0.5
-        self.length = 0.0
-        return None
-
-
-def hessian_product(problem: SmoothProblem, place: Place, columns: Any) -> Callable[[Any], Any]:
-    """The map ``v -> H v`` with the Hessian H of the objective's smooth piece: two products, and no matrix."""
-    loss = problem.loss.hessian_product(place.point, columns)
-    penalty = problem.penalty.curvature(place.point.x).product(columns)
-
-    def product(v: Any) -> Any:
-        there = like(v, place.point.x)
-        return as_numpy(loss(there) + penalty(there))
-
-    return product
-
-
-def positive_solution(matrix: Any, right: Any) -> Any:
-    """The solution of a linear system with a symmetric matrix; None unless it is positive definite."""
-    if right.size == 0:
-        return right
-    # LAPACK by itself: SciPy's own checks took as long as a system of a hundred unknowns.
-    factor, info = dpotrf(matrix.T, lower=1, clean=0)
-    return dpotrs(factor, right, lower=1)[0] if info == 0 else None
-
-
-def descending(product: Callable[[Any], Any], shift: float, slope: Any) -> Any:
-    """About ``-(H + shift I)^-1 slope`` by conjugate gradients, cut off where the curvature is not positive."""
-    return conjugate_gradients(
-        lambda v: product(v) + shift * v, -slope, tol=CONJUGATE_ACCURACY, max_iter=CONJUGATE_STEPS
-    )
-
-
-# nmAPG takes FIRST_STEPS steps before Newton's method is tried, and twice as many each time after that. Newton's
-# method has NEWTON_STEPS each time: some 10 to 40 do as a rule, and more were seen to go to and fro.
-FIRST_STEPS, NEWTON_STEPS = 50, 50
-
 
 @dataclass(frozen=True)
-class GroupNewton:
+class GroupNewton(_NewtonSolver):
     """The default for groups: nmAPG until some are found, then Newton's method in these.
 
     Where no group is zero the objective is smooth. Each step solves with its Hessian in the groups in use; groups
@@ -359,40 +245,75 @@ class GroupNewton:
 
     needs: ClassVar[Needs] = Needs(ColumnLoss, GroupPenalty, x="real vector, columns at hand")
 
-    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
-        """Yield one iterate a step."""
-        problem, point, steps = SmoothProblem(loss, penalty), start, FIRST_STEPS
-        take_newton_step = _StepInGroups(problem)
-        take_proximal_step = ProximalStep(loss, penalty, "backtracking", start)
-        is_far = loss.out_of_memory
-        while True:
-            for n, iterate in enumerate(NonmonotoneAPG().iterates(loss, penalty, point), 1):
-                yield iterate
-                if n >= steps and not is_far:
-                    break
-            here = problem.place(iterate.point)
-            for _ in range(NEWTON_STEPS):
-                new = take_newton_step(here)
-                old, lower = here, new or here
-                here = problem.lower(take_proximal_step(lower.point), lower)
-                yield here.iterate
-                if new is None or not problem.is_progress(old, here):
-                    break
-            point, steps = here.point, 2 * steps
 
+class NewtonStep:
+    """Steps of Newton's method on the support; the Hessian is shifted until the objective falls."""
 
-class _StepInGroups(NewtonStep):
-    """A step of Newton's method in the groups that are not zero."""
+    def __init__(self, problem: SmoothProblem) -> None:
+        self.problem, self.shift = problem, 0.0
 
     def __call__(self, here: Place) -> Place | None:
-        """The place after the step; None where there is none, or too many columns are in use."""
-        return super().__call__(here) if np.count_nonzero(here.x) <= LARGEST_SUPPORT else None
+        """The place after a step along which the objective falls; None where there is none."""
+        problem, columns = self.problem, self.problem.support(here)
+        slope, leaves = here.slope[columns].astype(np.float64), problem.leaving(here)
+        if not slope.any():
+            return None
+        solve, unit = self._system(here, columns, slope)
+        for _ in range(ROUNDS):
+            direction = solve(self.shift)
+            if direction is not None:
+                full = here.x.copy()
+                full[columns] += direction
+                full[leaves(full)] = 0
+                new = self._lower(here, full, float(slope @ (full - here.x)[columns]))
+                if new is not None:
+                    self.shift = self.shift / 4 if self.shift > unit else 0.0
+                    return new
+            self.shift = max(4 * self.shift, unit)
+        self.shift = 0.0
+        return None
 
-    def columns(self, here: Place) -> Any:
-        """Those in use: groups enter by proximal steps."""
-        return np.flatnonzero(here.x)
+    def _system(self, here: Place, columns: Any, slope: Any) -> tuple[Callable[[float], Any], float]:
+        """Newton's direction under a shift, None where the Hessian is not positive; and the unit of shifts."""
+        problem = self.problem
+        unit = problem.penalty.alpha / (norm(here.x) or math.inf)  # a curvature, of the size that the penalty has
+        if not problem.fits(columns.size):
+            product = hessian_product(problem, here, columns)
 
-    def stopping(self, here: Place) -> Callable[[Any], Any]:
-        """The map from an x to the entries of groups that would turn back through zero."""
-        x, used = here.point.x, here.x != 0
-        return lambda full: used & as_numpy(self.problem.penalty.sign_changes(x, like(full, x)))
+            def by_products(shift: float) -> Any:
+                steps = {"tol": precision(slope) ** 0.5, "max_iter": columns.size}
+                return conjugate_gradients(lambda v: product(v) + shift * v, -slope, **steps)
+
+            return by_products, unit or 1.0
+        hessian = problem.hessian(here, columns)
+        diagonal = np.diagonal(hessian).copy()
+        unit = max(unit, len(diagonal) * precision(slope) * float(np.abs(diagonal).max(initial=0.0))) or 1.0
+
+        def solve(shift: float) -> Any:
+            np.fill_diagonal(hessian, diagonal + shift)
+            return positive_solution(hessian, -slope, diagonal)
+
+        return solve, unit
+
+    def _lower(self, here: Place, full: Any, linear: float) -> Place | None:
+        """The place of an x, if the objective falls there by enough or, near the end, the violation."""
+        problem = self.problem
+        point = problem.loss.point(like(full, here.point.x))
+        value = objective(problem.loss, problem.penalty, point)
+        if value < here.objective + 1e-4 * min(linear, 0.0):
+            return problem.place(point, value)
+        level = value <= here.objective + problem.rounding(here)
+        new = problem.place(point, value) if level else here
+        return new if new.violation < 0.5 * here.violation else None
+
+
+def hessian_product(problem: SmoothProblem, place: Place, columns: Any) -> Callable[[Any], Any]:
+    """The map ``v -> H v`` with the Hessian H of the objective's smooth piece: two products, and no matrix."""
+    loss = problem.loss.hessian_product(place.point, columns)
+    penalty = problem.penalty.curvature(place.point.x).product(columns)
+
+    def product(v: Any) -> Any:
+        there = like(v, place.point.x)
+        return as_numpy(loss(there) + penalty(there))
+
+    return product

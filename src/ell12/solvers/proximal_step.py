@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,12 +16,11 @@ from ell12.protocols import Array, Iterate, Loss, Penalty, Point
 Prox = Callable[[Array, float, Array], Array]
 Tilt = Callable[[Array], Array]
 
-# A step that was halved this often lies below the smallest ratio of two doubles: the numbers are not finite, which
-# the loop will see.
-MOST_HALVINGS = 1100
+# A shorter step is none: the numbers are not finite, which the loop will see.
+SHORTEST = sys.float_info.min
 # Where a first step comes out this many times shorter than the way over which it was tried, a way so much shorter
 # is tried. Each costs one product; 100 finds the curvature of an exponential in two or three.
-SHORTER, MOST_TRIALS = 100, 30
+SHORTER = 100
 # Where the loss has no Lipschitz constant, a step that held this many times in a row is doubled: the curvature may
 # be far smaller here than where the run began. Trying costs one product, so at most one in ten is wasted.
 DOUBLE_AFTER = 10
@@ -114,9 +114,9 @@ class ProximalStep:
         near = point.x if near is None else near
         if self.may_grow and self.held >= DOUBLE_AFTER:
             self.step, self.held = 2 * self.step, 0
-        for _ in range(MOST_HALVINGS):
+        while True:
             new = self.loss.point(self.prox(point.x - self.step * slope, self.step, near))
-            if not self.backtracking or self._is_below_model(new, point):
+            if not self.backtracking or self.step < SHORTEST or self._is_below_model(new, point):
                 break
             self.step, self.held = 0.5 * self.step, 0
         self.held += 1
@@ -162,7 +162,7 @@ def first_step(loss: Loss, start: Point) -> float:
     if not 0 < length < math.inf:
         length = 1.0
     step = 0.0
-    for _ in range(MOST_TRIALS):
+    while length > SHORTEST:
         curvature = 2 * loss.divergence(loss.point(start.x - length * direction), start)
         if curvature <= 0:  # or rounding
             return step or 1.0

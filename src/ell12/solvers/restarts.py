@@ -12,13 +12,12 @@ import numpy as np
 from ell12.checks import check_counts, generator
 from ell12.protocols import ColumnLoss, Iterate, Needs, PiecewisePenalty, Point, Solver, missing
 from ell12.solvers.gram_descent import GramDescent
-from ell12.solvers.working_set import WorkingSet
+from ell12.solvers.newton import LARGEST
+from ell12.solvers.working_set import MOST_STEPS, WorkingSet
 
-# A start has up to this many random columns, and is minimised to this violation in units of alpha; a run of the
-# solver goes to that one, or this many iterations. Chosen on other seeds than benchmarks/certificates.py reports.
-MOST_COLUMNS, CLOSE, FINISHED, MOST_ITERATIONS = 11, 1e-3, 1e-5, 5000
-# Up to this many columns a squared loss is minimised over the Gram matrix of all of them.
-MOST_GRAM = 5000
+# A start has at most this number of random columns, and is minimised to this violation in units of alpha: chosen
+# on other seeds than those of benchmarks/certificates.py.
+MOST_COLUMNS, CLOSE = 11, 1e-3
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class Restarts:
     >>> from ell12 import L12, SquaredLoss, minimize
     >>> from ell12.solvers import Restarts
     >>> minimize(SquaredLoss(np.eye(3), [3.0, -4.0, 0.5]), L12(alpha=1.0), solver=Restarts(5)).solver
-    'Restarts, WorkingSet (6 of 6 starts at the best value) from 1 on'
+    'Restarts, WorkingSet (6 of 6 starts at the best value) from 2 on'
     """
 
     n_starts: int = 200
@@ -63,13 +62,15 @@ class Restarts:
             raise TypeError(f"solver must be a Solver such as WorkingSet(), got {self.solver!r}")
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
-        """Yield None during the runs, so that the loop sees the time; then the iterates from the best point."""
-        found = []
-        for best in self._minima(loss, penalty, start):
-            found.append(best)
-            yield None
-        value, point = min(found, key=lambda each: each[0])
-        close = sum(other <= value + 1e-4 * abs(value) for other, _ in found)
+        """Yield the best point of the runs whenever there is a better one; then the iterates from the last."""
+        found: list[float] = []
+        value, point = np.inf, start
+        for other, reached in self._minima(loss, penalty, start):
+            found.append(other)
+            if other < value:
+                value, point = other, reached
+            yield Iterate(point, value, np.inf) if found[-1] == value else None
+        close = sum(other <= value + 1e-4 * abs(value) for other in found)
         method = f"{type(self.solver).__name__} ({close} of {len(found)} starts at the best value)"
         for iterate in self.solver.iterates(loss, penalty, point):
             yield iterate and replace(iterate, method=method)
@@ -79,7 +80,7 @@ class Restarts:
         yield self._run(loss, penalty, start)
         zero = loss.point(loss.start())
         gradient, random = loss.gradient(zero), np.random.default_rng(self.random_state)
-        gram = loss.hessian(zero) if loss.is_quadratic and gradient.size <= MOST_GRAM else None
+        gram = loss.hessian(zero) if loss.is_quadratic and gradient.size <= LARGEST else None
         for _ in range(self.n_starts):
             x = np.zeros_like(gradient)
             size = min(x.size, int(random.integers(1, MOST_COLUMNS + 1)))
@@ -89,7 +90,7 @@ class Restarts:
             if gram is None:
                 yield self._run(loss, penalty, loss.point_within(x, columns))
                 continue
-            run = GramDescent(gram, x, gradient + gram[columns].T @ x[columns])
+            run = GramDescent(gram, x, gradient + gram[columns].T @ x[columns], self.n_starts)
             run.solve(penalty, CLOSE * penalty.alpha)
             point = loss.point_within(run.x, np.flatnonzero(run.x))
             yield loss.value(point) + penalty.value(run.x), point
@@ -97,9 +98,9 @@ class Restarts:
     def _run(self, loss: Any, penalty: Any, start: Point) -> tuple[float, Point]:
         """A run of the solver, until it is close to stationary."""
         best = (np.inf, start)
-        for iterate in islice(self.solver.iterates(loss, penalty, start), MOST_ITERATIONS):
+        for iterate in islice(self.solver.iterates(loss, penalty, start), MOST_STEPS):
             if iterate is not None:
                 best = min(best, (iterate.objective, iterate.point), key=lambda each: each[0])
-                if iterate.optimality <= FINISHED * penalty.alpha:
+                if iterate.optimality <= CLOSE * penalty.alpha:
                     break
         return best

@@ -12,10 +12,6 @@ from ell12.checks import check_counts, generator
 from ell12.protocols import Array, Iterate, Needs, Penalty, Point, RowLoss
 from ell12.solvers.proximal_step import check_step, first_step, known_lipschitz, objective
 
-# More passes than this between two full gradients are a mistake: the snapshot is long out of date by then.
-MOST_PASSES = 10_000
-SHRINK = 0.5  # the step's factor after a pass that raised the objective
-
 
 @dataclass(frozen=True)
 class ProxSVRG:
@@ -60,8 +56,7 @@ class ProxSVRG:
 
     def __post_init__(self) -> None:
         check_step(self.step, "lipschitz")
-        check_counts(least=1, optional=False, batch_size=self.batch_size)
-        check_counts(least=1, most=MOST_PASSES, optional=False, passes=self.passes)
+        check_counts(least=1, optional=False, batch_size=self.batch_size, passes=self.passes)
         generator(self.random_state)
 
     def iterates(self, loss: Any, penalty: Penalty, start: Point) -> Iterator[Iterate | None]:
@@ -83,7 +78,7 @@ class ProxSVRG:
             if new_value <= value + rounding(value, x):
                 snapshot, value, gradient = point, new_value, loss.gradient(point)
             else:
-                step.factor *= SHRINK
+                step.factor *= 0.5
             yield Iterate(snapshot, value, _residual(penalty, snapshot.x, gradient, size))
 
     @staticmethod
@@ -149,7 +144,7 @@ class SAGA:
             if new_value <= value + rounding(value, x):
                 best, value = point, new_value
             else:  # go back, with a table that belongs there
-                step.factor *= SHRINK
+                step.factor *= 0.5
                 x, (kept, total) = best.x, self._table(loss, best)
             yield Iterate(best, value, _residual(penalty, best.x, total, size))
 

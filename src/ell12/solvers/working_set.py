@@ -6,7 +6,7 @@ import math
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -20,40 +20,31 @@ from ell12.protocols import (
     with_alpha,
 )
 from ell12.solvers.gram_descent import GramDescent, minimise_by_models
-from ell12.solvers.homotopy import Homotopy
-from ell12.solvers.newton import PiecewiseProblem, Place, SupportNewton
+from ell12.solvers.homotopy import ROUNDING, Homotopy
+from ell12.solvers.newton import LARGEST, PiecewiseProblem, Place, SupportNewton
 from ell12.solvers.proximal_gradient import NonmonotoneAPG
 from ell12.solvers.proximal_step import ProximalStep, objective, rise
 
-# A working set holds this number of violating columns, where there are as many, even if the support is smaller;
-# where columns are out of memory, and reading all costs more, it holds FAR_COLUMNS.
-VIOLATING, FAR_COLUMNS = 100, 400
-# A working set of more columns is left to `SupportNewton`: its dense Hessian would take seconds to factorize.
-LARGEST_SET = 3000
+# A working set holds this number of violating columns, where there are as many, even if the support is smaller.
+VIOLATING = 100
 # The violation within a working set is brought down to this fraction between two gradients of all columns.
 CLOSER = 0.1
 # Where the penalty's negative curvature exceeds this fraction of the loss's curvature, there are many minima, of
 # which coordinate descent finds worse ones than nmAPG on the paper's problem: `SupportNewton`, which begins with
-# nmAPG, chooses. Beyond LATE it stays with nmAPG down to this stationarity.
-CURVED, LATE, LATE_SWITCH = 0.05, 2.0, 1e-3
+# nmAPG, chooses (results/race). Beyond LATE longer or fewer steps of nmAPG find worse minima, as under MCP.
+CURVED, LATE = 0.05, 2.0
 # Up to this number of entries of A a step of nmAPG in all columns costs little, and losses that are not quadratic
-# have worse minima however little the penalty is curved.
+# have worse minima however little the penalty is curved; a homotopy costs no more than a factorization there.
 SMALL = 2**21
-# Up to this number a homotopy comes as soon as there are more columns than rows, without descent: on 24 problems
-# of 100 x 1000 cosines it led to a lower objective 4 times, to a higher one never.
-SHORT = 2**18
-# From an initial violation of this many times alpha on, alpha decreases by steps of COLD_FALL.
-COLD, COLD_FALL = 200, 0.25
-# Where columns are so nearly dependent that Newton's method on the Gram matrix fails, exact paths are followed
-# from the first of the largest strength over these at which the solution is found, to this fraction of it, if the
-# violation was FAR times alpha. On 100 x 1000 cosines at 1e-6 that took 0.7 s, `SupportNewton` 24 s.
-STRENGTHS, EXACT, FAR = (100, 10, 1), 1e-9, 10
-# A working set that takes more rounds of descent and Newton's method is taken for ill-conditioned.
-ROUNDS = 6
+# From an initial violation of this many times alpha on, easier problems come first: alpha falls by steps of FALL.
+# On 100 x 1000 cosines at 1e-6 that and a homotopy took 0.7 s, `SupportNewton` 24 s.
+FAR, FALL = 100, 0.25
 # `SupportNewton` works on some columns for this number of steps before the others are looked at again.
-NEWTON_STEPS = 5000
-# Data on a GPU: where more than one entry in DENSE is not zero, and more than MANY, nmAPG goes on there.
-DENSE, MANY = 6, 2000
+MOST_STEPS = 5000
+# Data on a GPU: where more entries are not zero, nmAPG goes on there. On 20,000 x 80,000 a path of 50 strengths
+# down to 1000 entries took 0.5 s from the host and 3.7 s side by side; one down to 7000 took 25 s and 3.7 s
+# (results/gpu).
+MOST_ENTRIES = 1500
 
 
 @dataclass(frozen=True)
@@ -92,56 +83,35 @@ class WorkingSet:
     needs: ClassVar[Needs] = Needs(ColumnLoss, PiecewisePenalty, x="real vector, columns at hand")
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
-        """Yield the start, for it may do, and one iterate for each working set or step of `SupportNewton`."""
+        """Yield the start, for it may do, and one iterate for each working set or step of another solver."""
         if not is_numpy(start.x):
             yield from hosted_iterates(self, loss, penalty, start)
             return
-        problem = _Columns(loss, penalty, start)
-        here, no_progress = problem.place(start), False
-        problem.look_for_homotopy(here)
-        if problem.is_cold(here):
-            here = yield from problem.colder(here)
+        problem, no_progress = _Columns(loss, penalty, start), False
+        here = problem.place(start)
+        problem.may_follow = problem.allows_homotopy(here)
+        if loss.is_quadratic and here.violation > FAR * problem.pull > 0:
+            here = yield from problem.easier_iterates(here)
         while True:
             yield replace(here.iterate, no_progress=no_progress)
-            old, (new, left) = here, problem.improve(here)
-            here = new or problem.proximal_step(here)
-            no_progress = left is None and not problem.is_progress(old, here)
-            if left is not None and problem.use_homotopy and not problem.is_curved:
-                here = yield from self._homotopy_iterates(problem, here)
-            elif left is not None:
-                here = yield from self._newton_iterates(problem, here, left)
+            old, (new, ending) = here, problem.improve(here)
+            here, solver = new or problem.proximal_step(here), problem.solver_after(ending)
+            no_progress = solver == "WorkingSet" and not problem.is_progress(old, here)
+            if solver == "Homotopy":
+                problem.may_follow, others = False, problem.homotopy_iterates(here)
+            elif solver == "SupportNewton":
+                others = problem.newton_iterates(here, ending)
+            else:
+                continue
+            here = yield from _named(solver, others)
 
-    def _homotopy_iterates(self, problem: _Columns, here: Place) -> Generator[Iterate, None, Place]:
-        """Solutions at decreasing strengths, then with one tangent of the subtracted norm after the other."""
-        loss, penalty, problem.use_homotopy = problem.loss, problem.penalty, False
-        strength, x = problem.first_solution()
-        path, best = Homotopy(loss, penalty.convex, x, strength), here.iterate
-        value = reached = math.inf
-        while True:
-            for point in path.points():
-                value, tangent = objective(loss, penalty, point), penalty.subtracted_gradient(point.x)
-                if value <= best.objective:
-                    best = Iterate(point, value, path.violation(tangent))
-                yield best
-            if path.left > 0 or value >= reached or path.violation(tangent) <= EXACT * penalty.alpha:
-                break
-            reached = value
-            path.lean(tangent)
-        return problem.lower(loss.point(best.point.x), here)
 
-    def _newton_iterates(self, problem: _Columns, here: Place, columns: Any) -> Generator[Iterate, None, Place]:
-        """`SupportNewton` in some columns until these are solved for; in all, if they are many."""
-        if columns.size > here.slope.size // 2 and not problem.is_far:
-            yield from _decreasing(problem.loss, problem.penalty, here.point, here.objective, problem.switch)
-        loss, penalty = problem.loss.restrict(columns), problem.penalty.restrict(columns)
-        start, x = Point(here.point.x[columns], here.point.prediction), here.point.x
-        enough = CLOSER * min(here.violation, penalty.alpha or here.violation)
-        for inner in islice(_decreasing(loss, penalty, start, here.objective, problem.switch), NEWTON_STEPS):
-            point = Point(_with_entries(x, columns, inner.point.x), inner.point.prediction)
-            if inner.optimality <= enough:
-                break
-            yield Iterate(point, inner.objective, here.violation)
-        return problem.place(point)
+_Iterates = Generator[Iterate | None, None, Place]
+
+
+# How work on a working set ends: solved in its columns, or as far as rounding lets it be; with a penalty so curved
+# that there are many minima; with columns that are nearly dependent, or too many.
+Ending = Literal["done", "curved", "unsolved"]
 
 
 class _Columns(PiecewiseProblem):
@@ -152,54 +122,100 @@ class _Columns(PiecewiseProblem):
         self._step: ProximalStep | None = None
         self.free = np.flatnonzero(~penalty.kinks(start.x))
         self.is_far = loss.out_of_memory
-        self.entries = math.inf if self.is_far else start.x.size * math.prod(start.prediction.shape)
-        self.switch, self.is_curved, self.use_homotopy = SupportNewton.switch, False, False
-        self.fewest = FAR_COLUMNS if self.is_far else VIOLATING
+        entries = math.inf if self.is_far else start.x.size * math.prod(start.prediction.shape)
+        self.is_small, self.may_follow, self.ratio = entries <= SMALL, False, 0.0
 
-    def look_for_homotopy(self, here: Place) -> None:
-        """Find out whether a run that begins here may follow an exact path of convex problems."""
-        small = self.entries <= SMALL and self.loss.is_quadratic and here.x.dtype == np.float64
+    def solver_after(self, ending: Ending) -> str:
+        """The rule for which solver works next.
+
+        Working sets do, as long as their problems can be solved. Where the penalty is curved, nmAPG and Newton's
+        method on the support choose the minimum. Where columns are nearly dependent, the exact path of a squared
+        loss is followed once; then, or for other losses, Newton's method on the support works.
+        """
+        if ending == "done":
+            return "WorkingSet"
+        return "Homotopy" if ending == "unsolved" and self.may_follow else "SupportNewton"
+
+    def allows_homotopy(self, here: Place) -> bool:
+        """Whether a run that begins here may follow an exact path of convex problems."""
+        small = self.is_small and self.loss.is_quadratic and here.x.dtype == np.float64
+        small = small and self.fits(math.prod(here.point.prediction.shape))  # its factors are dense
         small = small and is_numpy(here.point.prediction)  # on a device each of its many steps would be a call
         far = small and here.violation > FAR * self.pull > 0 and self.loss.curvature(here.point) is not None
-        self.use_homotopy = far and self.penalty.convex.curvature(here.point.x).largest == 0
+        return bool(far and self.penalty.convex.curvature(here.point.x).largest == 0)
 
-    def first_solution(self) -> tuple[float, Any]:
-        """A strength at which the problem without its subtracted norm is soon solved, and the solution."""
-        convex, zero = self.penalty.convex, self.loss.point(self.loss.start())
-        top = _Columns(self.loss, convex, zero).place(zero).violation
-        for fall in STRENGTHS:
-            strength = max(top / fall, convex.alpha)
-            easier = _Columns(self.loss, with_alpha(convex, strength), zero)
-            here: Place | None = easier.place(zero)
-            left = None
-            while here is not None and left is None and here.violation > EXACT * strength:
-                here, left = easier.improve(here)
-            if here is not None and left is None:
-                return strength, here.point.x
-        return strength, zero.x
-
-    def is_cold(self, here: Place) -> bool:
-        """Whether the start is so far from stationary that larger strengths come first."""
-        return self.loss.is_quadratic and here.violation > COLD * self.pull > 0
-
-    def colder(self, here: Place) -> Generator[Iterate, None, Place]:
+    def easier_iterates(self, here: Place) -> _Iterates:
         """Continuation: solutions of low accuracy at decreasing alpha, without the subtracted norm."""
-        strength, there = here.violation, here
-        while COLD_FALL * strength > self.pull:
-            strength *= COLD_FALL
-            easier = _Columns(
-                self.loss, with_alpha(self.penalty.convex, strength * self.penalty.alpha / self.pull), there.point
-            )
-            there = easier.place(there.point, gradient=there.gradient)
-            while there.violation > 0.5 * strength:
-                new, left = easier.improve(there)
-                if new is None or left is not None:
-                    return here
-                there = new
+        for there in self._easier(here, here.violation, 0.5):
             found = self.place(there.point, gradient=there.gradient)
             here = found if found.objective <= here.objective else here
             yield here.iterate
         return here
+
+    def _easier(self, there: Place, strength: float, tol: float) -> Iterator[Place]:
+        """Solutions of the convex problem at strengths that fall from this one, as far as they are soon found."""
+        while FALL * strength > self.pull:
+            strength *= FALL
+            penalty = with_alpha(self.penalty.convex, strength * self.penalty.alpha / self.pull)
+            easier = _Columns(self.loss, penalty, there.point)
+            there = easier.place(there.point, gradient=there.gradient)
+            while there.violation > tol * strength:
+                new, ending = easier.improve(there)
+                if new is None or ending != "done":
+                    return
+                there = new
+            yield there
+
+    def homotopy_iterates(self, here: Place) -> _Iterates:
+        """Solutions at decreasing strengths, then with one tangent of the subtracted norm after the other."""
+        loss, penalty, best = self.loss, self.penalty, here.iterate
+        path, value, reached = Homotopy(loss, penalty.convex, *self.first_solution()), math.inf, math.inf
+        while True:
+            for point in path.points():
+                if point is None:
+                    yield None
+                    continue
+                value, tangent = objective(loss, penalty, point), penalty.subtracted_gradient(point.x)
+                if value <= best.objective:
+                    best = Iterate(point, value, path.violation(tangent))
+                yield best
+            if path.left > 0 or value >= reached or path.violation(tangent) <= ROUNDING * penalty.alpha:
+                break
+            reached = value
+            path.lean(tangent)
+        return self.lower(loss.point(best.point.x), here)
+
+    def first_solution(self) -> tuple[Any, float]:
+        """A solution of the problem without its subtracted norm, and its strength, with which a path begins."""
+        convex, zero = self.penalty.convex, self.loss.point(self.loss.start())
+        top = _Columns(self.loss, convex, zero).place(zero).violation
+        for fall in FALL ** np.arange(3, -1, -1):
+            strength = max(top * fall, convex.alpha)
+            easier = _Columns(self.loss, with_alpha(convex, strength), zero)
+            here: Place | None = easier.place(zero)
+            ending = "done"
+            while here is not None and ending == "done" and here.violation > ROUNDING * strength:
+                here, ending = easier.improve(here)
+            if here is not None and ending == "done":
+                break
+        return (zero.x if here is None else here.point.x), strength
+
+    def newton_iterates(self, here: Place, ending: Ending) -> _Iterates:
+        """`SupportNewton` in the columns that violate until these are solved for; in all, if they are many."""
+        every = ending == "curved" and self.is_small
+        columns = np.arange(here.x.size) if every else self.columns(here, 0 if self.is_far else here.x.size)
+        solver = SupportNewton(step="backtracking") if self.ratio <= LATE else SupportNewton(0.0)
+        if columns.size > here.x.size // 2 and not self.is_far:
+            yield from _decreasing(solver, self.loss, self.penalty, here.point, here.objective)
+        loss, penalty = self.loss.restrict(columns), self.penalty.restrict(columns)
+        start, x = Point(here.point.x[columns], here.point.prediction), here.point.x
+        enough = CLOSER * min(here.violation, penalty.alpha or here.violation)
+        for inner in islice(_decreasing(solver, loss, penalty, start, here.objective), MOST_STEPS):
+            point = Point(_with_entries(x, columns, inner.point.x), inner.point.prediction)
+            if inner.optimality <= enough:
+                break
+            yield Iterate(point, inner.objective, here.violation)
+        return self.place(point)
 
     def proximal_step(self, here: Place) -> Place:
         """The place after a proximal step, whose length is found by backtracking."""
@@ -209,46 +225,31 @@ class _Columns(PiecewiseProblem):
 
     def columns(self, here: Place, most: int = 0) -> Any:
         """The working set; ``most`` violators are taken, where there are as many."""
-        return here.columns_to_change(self.fewest, self.free, most)
+        return here.columns_to_change(VIOLATING, self.free, most)
 
-    def columns_for_newton(self, here: Place) -> Any:
-        """The columns that are left to `SupportNewton`: all that violate, or few where they are out of memory."""
-        return self.columns(here, most=0 if self.is_far else here.slope.size)
-
-    def improve(self, here: Place) -> tuple[Place | None, Any]:
-        """A better place, or None; and the columns, if any, that are better left to `SupportNewton`."""
+    def improve(self, here: Place) -> tuple[Place | None, Ending]:
+        """A better place, or None; and whether columns are better left to another solver."""
         columns = self.columns(here)
-        if columns.size > LARGEST_SET or not self.fits(columns.size):
-            return here, self.columns_for_newton(here)
-        is_short = self.use_homotopy and self.entries <= SHORT
-        if is_short and columns.size > here.point.prediction.shape[0]:  # these must be dependent
-            self.is_curved = False
-            return here, columns
+        dependent = self.may_follow and columns.size > here.point.prediction.shape[0]
+        if dependent or columns.size > LARGEST or not self.fits(columns.size):
+            return here, "unsolved"
         # Zero may be no minimum though nothing violates the Lasso's condition there; a prox leads away from it.
         if np.abs(here.slope[columns]).max(initial=0.0) <= CLOSER * here.violation:
-            return None, None
-        penalty, x = self.penalty.restrict(columns), here.point.x
+            return None, "done"
+        penalty, x, target = self.penalty.restrict(columns), here.point.x, CLOSER * here.violation
         model = GramDescent(self.loss.hessian(here.point, columns), x[columns], here.gradient[columns])
-        target = CLOSER * here.violation
-        solved = model.solve(penalty, target, ROUNDS)
-        if self._is_strongly_curved(model, penalty) and here.violation > CLOSER * self.penalty.alpha:
-            return here, columns if self.entries > SMALL else np.arange(x.size)
+        solved = model.solve(penalty, target)
+        self.ratio = model.curvature_ratio(penalty)
+        curved = self.ratio > (CURVED if self.loss.is_quadratic or not self.is_small else 0.0)
+        if curved and here.violation > CLOSER * self.penalty.alpha:
+            return here, "curved"
         if self.loss.is_quadratic:
             point = self.loss.point_within(_with_entries(x, columns, model.x), columns)
         else:
-            start = Point(x[columns], here.point.prediction)
-            loss = self.loss.restrict(columns)
+            start, loss = Point(x[columns], here.point.prediction), self.loss.restrict(columns)
             inner, _, solved = minimise_by_models(loss, penalty, start, here.gradient[columns], target)
             point = Point(_with_entries(x, columns, inner.x), inner.prediction)
-        new = self._better(self.place(point), here)
-        return new, None if solved else self.columns_for_newton(new or here)
-
-    def _is_strongly_curved(self, model: GramDescent, penalty: Any) -> bool:
-        """Whether there are many minima, of which nmAPG inside `SupportNewton` is to choose."""
-        ratio = model.curvature_ratio(penalty)
-        self.switch = LATE_SWITCH if ratio > LATE else SupportNewton.switch
-        self.is_curved = ratio > (CURVED if self.loss.is_quadratic or self.entries > SMALL else 0.0)
-        return self.is_curved
+        return self._better(self.place(point), here), "done" if solved else "unsolved"
 
     def _better(self, new: Place, here: Place) -> Place | None:
         """The new place if its objective is lower or, near the end where only slopes can tell, its violation."""
@@ -261,10 +262,20 @@ class _Columns(PiecewiseProblem):
         return new if level and new.violation < here.violation else None
 
 
-def _decreasing(loss: Any, penalty: Any, start: Point, value: float, switch: float) -> Iterator[Iterate]:
-    """The iterates of `SupportNewton`, the best so far standing in for those that lie higher."""
+def _named(method: str, iterates: _Iterates) -> _Iterates:
+    """The same iterates, which tell by which solver they were made."""
+    while True:
+        try:
+            iterate = next(iterates)
+            yield iterate and replace(iterate, method=method)
+        except StopIteration as end:
+            return end.value
+
+
+def _decreasing(solver: Any, loss: Any, penalty: Any, start: Point, value: float) -> Iterator[Iterate]:
+    """The iterates of a solver, the best so far standing in for those that lie higher."""
     best = Iterate(start, value, np.inf)
-    for iterate in SupportNewton(switch).iterates(loss, penalty, start):
+    for iterate in solver.iterates(loss, penalty, start):
         if iterate.objective <= best.objective + rounding(best.objective, start.x):
             best = iterate
         yield best
@@ -287,7 +298,7 @@ def hosted_iterates(solver: Any, loss: Any, penalty: Any, start: Point) -> Itera
         point = Point(*(_sent(part, start.x) for part in (iterate.point.x, iterate.point.prediction)))
         yield replace(iterate, point=point, gradient=_sent(iterate.gradient, start.x))
         count, is_there = np.count_nonzero(iterate.point.x), not is_numpy(iterate.point.prediction)
-        if loss.is_quadratic and is_there and count > max(MANY, iterate.point.x.size // DENSE):
+        if loss.is_quadratic and is_there and count > MOST_ENTRIES:
             yield from NonmonotoneAPG().iterates(loss, penalty, point)
 
 
