@@ -93,3 +93,13 @@ def errors(draw, share):
 def test_what_the_choices_are_worth(draw, most):
     biases, own = errors(ratings(0, **draw), 0.25)
     assert own < most * biases
+
+
+def test_a_matrix_of_low_rank_is_found_by_default():
+    """Nothing is subtracted from it, and the search goes down as far as the error falls."""
+    random = np.random.default_rng(2)
+    X = random.standard_normal((100, 3)) @ random.standard_normal((3, 80))
+    missing = random.random(X.shape) < 0.3
+    fit = complete_matrix(np.where(missing, np.nan, X))
+    assert fit.center is None
+    assert np.sqrt(np.mean((fit.to_array() - X)[missing] ** 2)) < 2e-3

@@ -219,7 +219,6 @@ class Candidate:
 
     choice: HiddenEntryChoice
     tasks: list[tuple[Centred, HiddenEntries]]
-    least: float  # strength that is tried
     alpha: float
     fits: list[LowRank]
     error: float = math.inf
@@ -272,7 +271,7 @@ class HiddenEntrySearch:
         judged = [(task, HiddenEntries(task, hidden)) for task, hidden in tasks]
         alpha = noise_alpha(tasks[0][0].loss.observed, least=ROUGH_TOL) or 1.0
         zeros = [task.loss.start() for task, _ in tasks]
-        return self._fitted(Candidate(choice, judged, ROUGH_TOL**2 * alpha, alpha, zeros), alpha)
+        return self._fitted(Candidate(choice, judged, alpha, zeros), alpha)
 
     def _searched(self, begun: Candidate) -> Candidate:
         """A candidate at the best strength, found from the one where it begins."""
@@ -285,7 +284,7 @@ class HiddenEntrySearch:
             tried.append(self._fitted(nearest, alpha))
             return tried[-1].error
 
-        alpha = best_on_log_grid(score, begun.alpha, least=begun.least, gain=ROUGH_TOL**2)  # fits say no more
+        alpha = best_on_log_grid(score, begun.alpha, least=ROUGH_TOL * begun.alpha, gain=ROUGH_TOL**2)
         return replace(min(tried, key=_error), alpha=alpha)
 
     def _fitted(self, near: Candidate, alpha: float) -> Candidate:
