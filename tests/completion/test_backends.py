@@ -90,12 +90,3 @@ def test_a_low_rank_matrix_of_every_library(backend):
     np.testing.assert_allclose(backend.to_numpy(X.entries(rows, columns)), full[rows, columns], **tolerance)
     assert X.norm() == pytest.approx(np.linalg.norm(full), rel=1e-5)
     assert X.nuclear_norm() == pytest.approx(np.linalg.norm(full, "nuc"), rel=1e-5)
-
-
-def test_the_mask_may_be_of_numpy(backend):
-    values = np.random.default_rng(0).standard_normal((5, 4)).astype(np.float32)
-    mask = values > 0
-    found = Observed.from_mask(backend.make_array(values), mask)
-    np.testing.assert_array_equal(backend.to_numpy(found.values), values[mask])
-    with_list = Observed.from_mask(values, mask.tolist())
-    np.testing.assert_array_equal(with_list.values, values[mask])

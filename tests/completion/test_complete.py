@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from ell12 import L12Imputer, Observed, Run, SpectralL12, Status, complete_matrix, completion_path
+from ell12 import L12Imputer, Observed, SpectralL12, complete_matrix, completion_path
 from ell12.completion import AlternatingLeastSquares, BlockAPG, CompletionLoss, FactoredAPG, FullSVD
 from ell12.completion.hidden_entries import default_solver, rank_one_fit
 from ell12.datasets import synthetic_ratings
@@ -121,29 +121,6 @@ def test_every_solver_comes_to_the_same_minimum(solver):
     assert result.objective == pytest.approx(expected.objective, rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("solver", "max_rank"), [(BlockAPG(), None), (FactoredAPG(), None), (AlternatingLeastSquares(3), 3)]
-)
-def test_a_completion_goes_on_from_its_checkpoint(tmp_path, solver, max_rank):
-    from ell12.minimization import Checkpoint
-
-    X, _ = table()
-    options = {"solver": solver, "max_rank": max_rank, "tol": 1e-6}
-    whole = complete_matrix(X, 1.0, **options)
-    part = complete_matrix(X, 1.0, max_iter=3, run=Run(checkpoint=tmp_path / "x.npz"), **options)
-    assert part.status is Status.MAX_ITER
-    rest = complete_matrix(X, 1.0, run=Run(checkpoint=Checkpoint(tmp_path / "x.npz", resume=True)), **options)
-    assert rest.status is whole.status
-    assert rest.history["objective"][:4] == part.history["objective"]
-    assert rest.objective == pytest.approx(whole.objective, rel=1e-6)
-
-
-def test_ctrl_c_in_the_fit_gives_the_best_so_far(ctrl_c_after):
-    result = complete_matrix(ratings(), 5.0, run=Run(callback=ctrl_c_after(3)), tol=1e-8)
-    assert result.status is Status.STOPPED
-    assert np.isfinite(result.predict([0, 1], [2, 3])).all()
-
-
 # What is refused
 
 
@@ -222,16 +199,6 @@ def test_given_entries_and_strengths():
     assert np.isnan(unjudged.errors).all()
     with pytest.raises(ValueError, match="hidden"):
         _ = unjudged.best
-
-
-def test_the_figure_of_a_path():
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    path = completion_path(table()[0], alphas=3)
-    axes = path.plot()
-    np.testing.assert_allclose(axes.lines[0].get_ydata(), path.errors)
-    assert "hidden" in axes.get_ylabel()
-    matplotlib.pyplot.close(axes.figure)
 
 
 @pytest.mark.parametrize(

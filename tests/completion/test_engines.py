@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from skimage import data
 
-from ell12 import LowRank, Observed, Run, SpectralL12, Status, complete_matrix, minimize, stationarity
+from ell12 import LowRank, Observed, SpectralL12, Status, complete_matrix, minimize, stationarity
 from ell12.completion import AlternatingLeastSquares, BlockAPG, CompletionLoss, FactoredAPG, FullSVD
 from ell12.completion import squared_error as sweeps
 from ell12.completion.hidden_entries import largest_strength
@@ -93,13 +93,6 @@ def test_an_exactly_low_rank_matrix_is_recovered():
     assert np.linalg.norm(result.x.to_array() - X) < 1e-3 * np.linalg.norm(X)
 
 
-def test_above_the_largest_strength_one_direction_is_left():
-    loss = noisy()
-    for solver in (BlockAPG(), AlternatingLeastSquares(5)):
-        assert minimize(loss, SpectralL12(500.0), solver=solver).x.rank == 1
-    assert minimize(loss, SpectralL12(500.0, 0.0), solver=BlockAPG()).x.rank == 0
-
-
 @pytest.mark.parametrize("solver", [FactoredAPG(), AlternatingLeastSquares(5)], ids=str)
 @pytest.mark.parametrize("l2_weight", [0.0, 0.5])
 @pytest.mark.parametrize("factor", [1.0, 1.01, 1.2])
@@ -137,13 +130,6 @@ def test_a_bound_rank_is_a_status_of_its_own(solver):
     assert tangent < 1e-4
 
 
-def test_a_bound_that_does_not_bind_changes_nothing():
-    loss = noisy()
-    result = minimize(loss, SpectralL12(6.0), solver=AlternatingLeastSquares(20))
-    assert result.status is Status.CONVERGED
-    assert 1 < result.x.rank < 20
-
-
 def test_directions_that_a_start_lacks_are_found():
     loss = noisy()
     wanted = minimize(loss, SpectralL12(5.0), solver=FullSVD())
@@ -153,29 +139,6 @@ def test_directions_that_a_start_lacks_are_found():
         assert result.converged
         assert result.objective == pytest.approx(wanted.objective, rel=1e-6)
     assert wanted.x.rank > 1
-
-
-@pytest.mark.parametrize("solver", [BlockAPG(), FactoredAPG(), AlternatingLeastSquares(5)], ids=str)
-def test_single_precision_is_kept(solver):
-    loss = noisy()
-    observed = loss.observed.with_values(loss.observed.values.astype(np.float32))
-    result = minimize(CompletionLoss(observed), SpectralL12(4.0), solver=solver, tol=1e-3)
-    assert result.status in (Status.CONVERGED, Status.RANK_CAPPED)
-    assert {part.dtype for part in (result.x.U, result.x.s, result.x.V)} == {np.dtype(np.float32)}
-
-
-@pytest.mark.parametrize("solver", ALL, ids=str)
-def test_ctrl_c_returns_the_best_so_far(solver):
-    loss = noisy()
-
-    def interrupt(history):
-        if len(history["objective"]) == 4:
-            raise KeyboardInterrupt
-        return False
-
-    result = minimize(loss, SpectralL12(1.0), solver=solver, run=Run(callback=interrupt), tol=0)
-    assert result.status is Status.STOPPED
-    assert result.objective == min(result.history["objective"])
 
 
 def test_rows_and_columns_without_known_entries_are_zero():
@@ -271,17 +234,6 @@ def test_a_warm_block_converges_to_the_leading_triplets():
     np.testing.assert_allclose(s[:5], exact[:5], rtol=1e-6)
     np.testing.assert_allclose(V.T @ V, np.eye(V.shape[1]), atol=1e-8)
     np.testing.assert_allclose(Z @ V[:, 0], s[0] * U[:, 0], atol=1e-6)
-
-
-def test_a_full_block_grows_and_is_never_trusted():
-    block = WarmBlock(LowRank.zeros((100, 80)))
-    block(np.random.default_rng(0).standard_normal((100, 80)))
-    size = block.V.shape[1]
-    block.keep(size)
-    assert block.is_full
-    assert block.size >= 1.5 * size
-    block.keep(3)
-    assert not block.is_full
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -5,10 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
-from ell12 import LowRank, Observed, complete_matrix, stationarity
-from ell12.completion import CompletionLoss
-from ell12.completion import observed as observed_module
-from ell12.penalties import NoPenalty
+from ell12 import Observed
 
 TABLE = np.array([[1.0, np.nan, 0.0], [np.nan, 2.0, np.nan]])
 KNOWN = ~np.isnan(TABLE)
@@ -38,13 +35,6 @@ def test_every_container_says_the_same(X):
     assert observed.shape == (2, 3)
     assert observed.fraction == 0.5
     np.testing.assert_array_equal(observed.mask(), KNOWN)
-
-
-def test_inputs_are_not_written_to():
-    copy = TABLE.copy()
-    observed = Observed.of(TABLE)
-    observed.sparse(observed.values * 2)
-    np.testing.assert_array_equal(TABLE, copy)
 
 
 @pytest.mark.parametrize(
@@ -118,32 +108,6 @@ def test_an_entry_is_left_to_fit():
     assert [part.n_observed for part in Observed([1], [2], [3.0], (2, 3)).split(0.9, 0)] == [1, 0]
 
 
-def test_the_loss_and_its_gradient_by_differences():
-    random = np.random.default_rng(3)
-    table = np.where(random.random((6, 5)) < 0.6, random.standard_normal((6, 5)), np.nan)
-    loss = CompletionLoss(table)
-    W, H, D = (random.standard_normal(size) for size in ((6, 2), (5, 2), (6, 2)))
-    point = loss.point(LowRank.from_factors(W, H))
-    assert loss.value(point) == pytest.approx(0.5 * np.nansum((W @ H.T - table) ** 2))
-    up, down = (loss.value(loss.point(LowRank.from_factors(W + e * D, H))) for e in (1e-6, -1e-6))
-    assert np.sum(loss.gradient(point).toarray() * (D @ H.T)) == pytest.approx((up - down) / 2e-6, rel=1e-6)
-    norm = np.linalg.norm(np.where(np.isnan(table), 0, W @ H.T - table), 2)
-    assert stationarity(loss, NoPenalty(), point.x) == pytest.approx(norm)
-
-
-@pytest.mark.parametrize(
-    ("x0", "error", "message"),
-    [
-        (np.zeros((2, 3)), TypeError, "LowRank"),
-        (LowRank.zeros((3, 2)), ValueError, "shape"),
-        (LowRank(np.full((2, 1), np.nan), np.ones(1), np.ones((3, 1))), ValueError, "finite"),
-    ],
-)
-def test_a_wrong_start(x0, error, message):
-    with pytest.raises(error, match=message):
-        CompletionLoss(TABLE).check_start(x0)
-
-
 def test_masked_values_and_places_are_refused_where_they_have_no_meaning():
     hidden = np.ma.array([1, 100], mask=[False, True])
     with pytest.raises(TypeError, match="values must not be a masked array"):
@@ -152,14 +116,6 @@ def test_masked_values_and_places_are_refused_where_they_have_no_meaning():
         Observed(hidden, [0, 1], [1.0, 2.0], (200, 2))
     with pytest.raises(TypeError, match="values must not be a masked array"):
         Observed.from_mask(np.ma.array(TABLE, mask=~KNOWN), KNOWN)
-
-
-def test_entries_are_scanned_once(monkeypatch):
-    scanned = []
-    checked = observed_module.check_entries
-    monkeypatch.setattr(observed_module, "check_entries", lambda x, name: scanned.append(name) or checked(x, name))
-    complete_matrix(np.where(KNOWN, TABLE, np.nan), 0.1, center="biases")
-    assert scanned == ["X"]
 
 
 def test_other_values_must_be_finite_and_as_many():

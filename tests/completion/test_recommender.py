@@ -1,6 +1,5 @@
 """Ratings with ids: predictions, recommendations, similar items, warm fits."""
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -111,12 +110,6 @@ def test_new_users_are_those_that_transform_completes(ratings, model):
     np.testing.assert_array_equal(other.items, model.recommend(["nobody"], 3, by="rating").items)
 
 
-def test_training_users_are_recommended_the_same_as_new_ones(ratings):
-    model = L12Recommender(**GIVEN, tol=1e-8).fit(ratings)
-    best, again = model.recommend(n=3, by="rating"), model.recommend(ratings, 3, by="rating")
-    np.testing.assert_allclose(again.scores, best.scores, atol=1e-3)
-
-
 def test_similar_items_are_those_of_similar_columns(model, ratings):
     X = model.completion_.x.to_array()
     lengths = np.linalg.norm(X, axis=0)
@@ -218,11 +211,6 @@ def test_ids_of_another_kind_are_merged_as_text(ratings):
     np.testing.assert_allclose(model.predict(["3"], [4]), old, atol=0.2)
 
 
-def test_the_score_is_minus_the_error(ratings, model):
-    error = model.predict(ratings.users[ratings.rows], ratings.items[ratings.columns]) - ratings.values
-    assert model.score(ratings) == pytest.approx(-np.sqrt(np.mean(error**2)))
-
-
 def test_ndcg_is_that_of_scikit_learn():
     from sklearn.metrics import ndcg_score
 
@@ -238,25 +226,6 @@ def test_ndcg_is_that_of_scikit_learn():
     assert model.ndcg(test, 5, by="rating") == expected
     elsewhere = test.updated(Ratings.from_triples([0, 99], [99, 3], [5.0, train.values.min()]))
     assert model.ndcg(elsewhere, 5, by="rating") == expected  # an item that it does not know is left out
-
-
-def test_a_fit_that_does_not_converge_says_so(ratings):
-    from sklearn.exceptions import ConvergenceWarning
-
-    with pytest.warns(ConvergenceWarning, match="L12Recommender did not converge: .* max_iter"):
-        L12Recommender(**GIVEN, center="biases", max_iter=1, tol=1e-9).fit(ratings)
-
-
-def test_the_parameters_are_those_of_the_imputer_where_they_make_sense():
-    ours, theirs = L12Recommender().get_params(), L12Imputer().get_params()
-    alike = ("alpha", "penalty", "max_rank", "clip", "solver", "tol", "max_iter")
-    assert {name: ours[name] for name in alike} == {name: theirs[name] for name in alike}
-
-
-def test_nothing_is_said_of_pairs_that_are_rated_again(ratings):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert len(ratings.updated(ratings)) == len(ratings)
 
 
 # Interest

@@ -179,14 +179,6 @@ def test_strengths_and_offsets_are_those_of_numpy(library):
     np.testing.assert_allclose(library.to_numpy(ours.columns), theirs.columns, rtol=1e-10, atol=1e-12)
 
 
-def test_runs_repeat_bit_for_bit(library):
-    X = sparse_on(library, ratings())
-    options = {"max_rank": 2, "center": "biases", "penalty": HALF, "scale": None, "max_iter": 10}
-    one, two = (complete_matrix(X, 2.0, **options) for _ in range(2))
-    np.testing.assert_array_equal(library.to_numpy(one.x.U), library.to_numpy(two.x.U))
-    np.testing.assert_array_equal(library.to_numpy(one.x.s), library.to_numpy(two.x.s))
-
-
 def test_the_search_on_hidden_entries_finds_what_it_finds_with_numpy(library):
     expected = ratings()
     options = {"max_rank": 2, "penalty": HALF, "center": "biases", "max_iter": 10}

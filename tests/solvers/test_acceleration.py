@@ -7,7 +7,7 @@ import pytest
 
 import ell12
 from ell12 import L12, NonmonotoneAPG, SquaredLoss, minimize
-from ell12.solvers.proximal_step import Nonmonotone, Step, extrapolated, next_t
+from ell12.solvers.proximal_step import Nonmonotone, Step
 
 
 def quadratic(seed, alpha, n=12):
@@ -110,19 +110,6 @@ def test_one_of_the_points_announced_is_where_the_next_step_begins():
     assert {len(places) for places in began} == {1, 2}  # with refused steps among them
     for (y, *_), places in zip(began, foreseen, strict=False):
         assert any(np.array_equal(y, place) for place in places)
-
-
-def test_the_numbers_of_momentum_satisfy_their_equation():
-    t = 1.0
-    for _ in range(50):
-        t, before = next_t(t), t
-        assert t * t - t == pytest.approx(before * before, rel=1e-12)
-
-
-def test_an_extrapolation_with_z_at_x_needs_no_third_term():
-    x, previous, z = (np.random.default_rng(k).standard_normal(5) for k in range(3))
-    np.testing.assert_allclose(extrapolated(x, previous, z, 3.0, 4.0), x + 0.5 * (x - previous) + 0.75 * (z - x))
-    np.testing.assert_array_equal(extrapolated(x, previous, x, 3.0, 4.0), x + 0.5 * (x - previous))
 
 
 def nmapg_averages(objectives, eta):

@@ -25,7 +25,6 @@ from ell12 import (
 from ell12.penalties import Lp, WithIntercept
 from ell12.protocols import Loss
 from ell12.solvers import SupportNewton
-from ell12.solvers.newton import Place
 
 
 def signal_and_noise(seed=0, m=80, n=30):
@@ -314,17 +313,6 @@ def test_a_support_too_large_for_a_dense_hessian_is_left_to_nmapg(monkeypatch):
     result = newton(loss, penalty, tol=1e-7)
     assert result.n_iter == expected.n_iter
     np.testing.assert_array_equal(result.x, expected.x)
-
-
-def test_only_the_worst_enter_where_nearly_all_violate():
-    x, slope = np.zeros(500), np.arange(500.0)
-    x[:100] = 1.0
-    columns = Place(None, x, None, slope, 0.0, 499.0).columns_to_change(64)
-    np.testing.assert_array_equal(columns, np.r_[:100, 400:500])
-    slope[:] = 0.0
-    slope[[7, 300, 200]] = [1.0, -2.0, 3.0]
-    columns = Place(None, x, None, slope, 0.0, 3.0).columns_to_change(64)
-    np.testing.assert_array_equal(columns, np.r_[:100, 200, 300])
 
 
 def test_says_what_it_cannot_do():

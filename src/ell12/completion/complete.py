@@ -102,9 +102,9 @@ def complete_matrix(
         NaN is what is not known; in a sparse matrix every stored entry is known. What is on a GPU is completed
         there. See `Observed.of`.
     alpha : float or "noise", optional
-        Strength, at least 0. By default a tenth of the known entries is hidden, and what predicts them best is
-        taken; where nothing can be hidden it is "noise", the size that noise of the deviation of a rank-one fit's
-        residual would have.
+        Strength, at least 0. By default a tenth of the known entries is hidden, of tables three times, and what
+        predicts them best is taken; where nothing can be hidden it is "noise", the size that noise of the
+        deviation of a rank-one fit's residual would have.
     penalty : Spectral, optional
         The penalty of the singular values, such as ``SpectralL12(l2_weight=1)`` or ``SpectralLogSum()``.
         By default `ell12.SpectralL12`, with l2_weight 0.5 for ratings, that is where less than a quarter of the
@@ -123,7 +123,7 @@ def complete_matrix(
     x0 : LowRank, optional
         Where to start; zero by default, or where the search ended.
     solver : Solver, optional
-        By default `AlternatingLeastSquares` where little is known and the rank is bound to 30 or less, `BlockAPG`
+        By default `AlternatingLeastSquares` where little is known and the rank is bound to 10 or less, `BlockAPG`
         where a quarter or more is known, and else `FactoredAPG`. One that is given has a bound on the rank of its
         own.
     tol, max_iter

@@ -26,8 +26,8 @@ from ell12.penalties.spectral import spectral_norm
 from ell12.protocols import Array, with_alpha
 
 HELD_OUT = 0.1  # the share of the known entries that is hidden at a time, here and for intervals
-# Tables have this many such parts: with a single one the error is 3 % larger, up to 35 % on tables of 30 rows
-# (benchmarks/results/completion_search).
+# Tables have this many such parts. With a single one the error is 4 % larger (at worst 38 %) where half of the
+# entries is missing, and the same where less is (benchmarks/results/completion_search).
 SPLITS = 3
 # Columns of a table whose standard deviations differ by more than this factor, beyond two standard errors, are
 # brought to one scale. Of the tables that chose it (benchmarks/results/tables), a photograph just below it is

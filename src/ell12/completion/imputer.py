@@ -49,8 +49,8 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
     Parameters
     ----------
     alpha : float or "noise", optional
-        Strength. By default a tenth of the known entries is hidden, three times where that is less than 10,000
-        entries, and what predicts them best is taken; where nothing can be hidden it is "noise", a guess from the
+        Strength. By default a tenth of the known entries is hidden, of tables three times, and what predicts them
+        best is taken; where nothing can be hidden it is "noise", a guess from the
         known entries alone.
     penalty : Spectral, optional
         The penalty of the singular values. By default `ell12.SpectralL12`, with l2_weight 0.5 for ratings, less

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ell12.backend import as_numpy, beside, in_memory, inner, is_numpy, namespace
-from ell12.completion.gpu_entries import AT_ONCE
+from ell12.completion.gpu_entries import AT_ONCE, Segments
 from ell12.completion.low_rank import COMPILED_FROM, LowRank, compiled_loops, sums_of_products
 from ell12.completion.observed import Observed, has_segments
 from ell12.penalties import SpectralL12
@@ -18,43 +18,31 @@ from ell12.protocols import Array, Loss, Point
 
 
 class RowSweep:
-    """One pass over the rows and one over the columns."""
+    """One pass over the rows and one over the columns: in memory by loops, on a device all rows at once."""
 
     def __init__(self, observed: Observed, penalty: SpectralL12, n_threads: int) -> None:
-        order, column_starts = observed.by_column
-        self.rows = observed.row_starts, observed.columns, observed.values
-        self.columns = column_starts, observed.rows[order], observed.values[order]
+        values = observed.values
+        by_column = namespace(values).take(values, observed.by_column[0], axis=0)
+        self.rows, self.columns = zip(observed.segments, (values, by_column), strict=True)
         self.penalty, self.n_threads = penalty, n_threads
 
     def __call__(self, x: LowRank) -> LowRank:
         """The matrix after the sweep, its factors balanced."""
         root = namespace(x.s).sqrt(x.s)
         W, H = x.U * root, x.V * root
-        W = self._solve(self.rows, W, H)
-        H = self._solve(self.columns, H, W)
+        W = self._solve(*self.rows, W, H)
+        H = self._solve(*self.columns, H, W)
         return LowRank.from_factors(W, H)
 
-    def _solve(self, entries: tuple[Array, Array, Array], W: Array, H: Array) -> Array:
+    def _solve(self, segments: Segments, values: Array, W: Array, H: Array) -> Array:
         """W solved for, row by row, given H."""
         ridge, prior = row_terms(W, H, self.penalty)
-        return solve_rows(*entries, H, np.full(H.shape[1], ridge), prior, self.n_threads)
-
-
-class DeviceSweep(RowSweep):
-    """The same on tensors: in the memory of this machine by the same loops, on a device all rows at once."""
-
-    def __init__(self, observed: Observed, penalty: SpectralL12, n_threads: int) -> None:
-        order, (rows, columns) = observed.by_column[0], observed.segments
-        self.rows: Any = rows, observed.values
-        self.columns: Any = columns, namespace(observed.values).take(observed.values, order, axis=0)
-        self.penalty, self.n_threads = penalty, n_threads
-
-    def _solve(self, entries: Any, W: Array, H: Array) -> Array:
-        segments, values = entries
         if not in_memory(H):
-            return segments.solve(values, H, *row_terms(W, H, self.penalty))
-        parts = as_numpy(segments.starts), as_numpy(segments.columns), as_numpy(values)
-        return beside(super()._solve(parts, as_numpy(W), as_numpy(H)), H, "H")
+            return segments.solve(values, H, ridge, prior)
+        starts, columns, values, factor = map(as_numpy, (segments.starts, segments.columns, values, H))
+        slopes = np.full(H.shape[1], ridge)
+        found = solve_rows(starts, columns, values, factor, slopes, as_numpy(prior), self.n_threads)
+        return beside(found, H, "H")
 
 
 def row_terms(W: Array, H: Array, penalty: SpectralL12) -> tuple[float, Array]:
@@ -259,4 +247,4 @@ class CompletionLoss(MatrixLoss):
         if not has_segments(values):
             what = "X must be a NumPy, PyTorch or CuPy array for alternating least squares"
             raise TypeError(f"{what}; use BlockAPG for others")
-        return (RowSweep if is_numpy(values) else DeviceSweep)(self.observed, penalty, n_threads)
+        return RowSweep(self.observed, penalty, n_threads)

@@ -20,10 +20,10 @@ from ell12.solvers.working_set import LARGEST
 
 # Columns beside those that a strength needs are at hand as long as their Gram matrix costs less than this many
 # full gradients, all columns as long as theirs does for each strength. 100 took 1.5 to 2 times as long on
-# 200 x 20,000 and 1000 x 10,000 (results/race_paths).
+# 200 x 20,000 and 1000 x 10,000 (results/race_sparse).
 GATHERED = 10
 # Solutions of a path with no more entries than this are sought from that of the Lasso too, and the lower one is
-# kept: on 100 x 400 columns of correlation 0.9 objectives were 0.2 % higher without (results/race_paths).
+# kept: on 100 x 400 columns of correlation 0.9 objectives were 0.2 % higher without (results/race_sparse).
 FEW = 50
 # Solutions side by side, of which a step of nmAPG holds 16 arrays, have at most about this number of entries
 # (64 MB); so has a grid of strengths.

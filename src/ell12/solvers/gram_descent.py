@@ -14,13 +14,13 @@ from ell12.backend.compiled_code import can_compile
 from ell12.protocols import Point
 
 # Compiled sweeps go on while they promise to need no more than this number, which costs as much as a Newton step:
-# on paths over 200 x 20,000 and 1000 x 10,000 columns 100 took 1.1 to 1.3 times as long (results/race_paths).
+# on paths over 200 x 20,000 and 1000 x 10,000 columns 100 took 1.1 to 1.3 times as long (results/race_sparse).
 SWEEPS = 300
 # Gram matrices of at least this many entries, times the problems over them, are swept by the compiled loop, which
 # takes 0.2 s to load (results/startup).
 COMPILED_FROM = 2**16
 # The most turns of descent and Newton's method, Newton steps of a turn, halvings of a step, and models of a loss:
-# 3 to 6 do as a rule; what needs more is left to another solver (results/newton).
+# 3 to 6 do as a rule; what needs more is left to another solver (on 136 fits).
 ROUNDS = 20
 # They end after this number of rounds without a smaller violation: rounding is in the way.
 FAILURES = 3

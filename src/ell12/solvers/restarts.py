@@ -16,7 +16,7 @@ from ell12.solvers.newton import LARGEST
 from ell12.solvers.working_set import MOST_STEPS, WorkingSet
 
 # A start has at most this number of random columns, and is minimised to this violation in units of alpha: chosen
-# on other seeds than those of results/certificates.
+# on other seeds than those of benchmarks/certificates.py.
 MOST_COLUMNS, CLOSE = 11, 1e-3
 
 

@@ -31,7 +31,7 @@ VIOLATING = 100
 CLOSER = 0.1
 # Where the penalty's negative curvature exceeds this fraction of the loss's curvature, there are many minima, of
 # which coordinate descent finds worse ones than nmAPG on the paper's problem: `SupportNewton`, which begins with
-# nmAPG, chooses (results/newton). Beyond LATE longer or fewer steps of nmAPG find worse minima, as under MCP.
+# nmAPG, chooses (results/race). Beyond LATE longer or fewer steps of nmAPG find worse minima, as under MCP.
 CURVED, LATE = 0.05, 2.0
 # Up to this number of entries of A a step of nmAPG in all columns costs little, and losses that are not quadratic
 # have worse minima however little the penalty is curved; a homotopy costs no more than a factorization there.
