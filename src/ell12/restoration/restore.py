@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
-from typing import Any, Literal, Protocol, TypedDict, Unpack, overload
+from typing import Any, Literal, Protocol, Unpack, overload
 
 from numpy.typing import NDArray
 
@@ -30,34 +30,13 @@ from ell12.restoration.smoothed_gradient import SMOOTHED, ImageSolver, SmoothedG
 from ell12.restoration.splitting import AlternatingMinimization, GrowingADMM
 from ell12.restoration.splitting_parts import has_exact_solver
 from ell12.restoration.strength_choice import choose, strength_for_noise
-from ell12.restoration.total_variation import TotalVariationL12
+from ell12.restoration.total_variation import ImageArguments, TotalVariationL12
 
 LOSSES: dict[str, Callable[[Any, Array], Any]] = {
     "squared": SquaredLoss.of_checked,
     "poisson": KullbackLeiblerLoss.of_checked,
     "absolute": AbsoluteLoss,
 }
-
-
-class ImageArguments(TypedDict, total=False):
-    """What functions of images may be given by name."""
-
-    image: Any
-    data: Any
-    y: Any
-    A: Any
-    psf: Any
-    mask: Any
-    alpha: float | str | None
-    penalty: TotalVariationL12 | None
-    sigma: float | None
-    loss: str
-    channel_axis: int | None
-    real: bool | None
-    solver: Any
-    tol: float
-    max_iter: int
-    run: Run | None
 
 
 class ImageFunction(Protocol):

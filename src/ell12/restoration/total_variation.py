@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from ell12.backend import is_complex, is_number, is_numpy, like, max_abs, namesp
 from ell12.backend.compiled_code import can_compile
 from ell12.checks import as_array, as_step, check_counts, check_flags, check_word
 from ell12.losses import SquaredLoss
-from ell12.minimization import minimize
+from ell12.minimization import Run, minimize
 from ell12.operators import adjoint_product, product
 from ell12.operators.image_operators import FiniteDifference, Identity, as_spacing
 from ell12.penalties import PenaltyBase
@@ -294,3 +294,24 @@ def _as_bounds(bounds: Any) -> Bounds | None:
     if low is not None and high is not None and not low <= high:
         raise ValueError(f"bounds must be ordered, got {bounds!r}")
     return (None if low is None else float(low), None if high is None else float(high))
+
+
+class ImageArguments(TypedDict, total=False):
+    """What functions of images may be given by name."""
+
+    image: Any
+    data: Any
+    y: Any
+    A: Any
+    psf: Any
+    mask: Any
+    alpha: float | str | None
+    penalty: TotalVariationL12 | None
+    sigma: float | None
+    loss: str
+    channel_axis: int | None
+    real: bool | None
+    solver: Any
+    tol: float
+    max_iter: int
+    run: Run | None
