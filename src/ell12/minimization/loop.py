@@ -215,7 +215,7 @@ class _Recorder:
             file.check_writable(start.x, self.history)
         if saved is not None:
             self._continue(saved, objective)
-        self.best = self.certified = Iterate(start, objective, math.inf)
+        self.best = self.certified = self.steadiest = Iterate(start, objective, math.inf)
         self.stationarity: float | None = None
         if saved is None:
             self._record(self.best, 0.0, 0.0)
@@ -239,6 +239,11 @@ class _Recorder:
         self._record(iterate, earlier + wall, self.last("cpu_seconds") + cpu)
         if iterate.objective < self.best.objective:
             self.best = iterate
+        bound = self.best.objective + self.value_rounding
+        if iterate.objective <= bound and (
+            iterate.optimality < self.steadiest.optimality or self.steadiest.objective > bound
+        ):
+            self.steadiest = iterate
         if iterate.method != self.methods[-1][0]:
             self.methods.append((iterate.method, self.n_iter))
         if self.file is not None and self.file.due:
@@ -269,12 +274,16 @@ class _Recorder:
         return self.stationarity
 
     def is_at_rounding(self, iterate: Iterate) -> bool:
-        """Whether rounding hides the violation of an iterate, or of the best one where that lies surely lower."""
+        """Whether rounding hides the violation of an iterate, or of the best one where that lies surely lower.
+
+        Steps of a length that is found by backtracking may lead away again, by rounding: the iterate of least
+        violation among those that are as low as the best is asked too.
+        """
         if self.rounding == 0:  # of matrices in factors it is not known
             return False
-        if self._is_surely_lower(self.best, iterate):
-            iterate = self.best
-        return self.certify(iterate) * self.unit <= gradient_resolution(self.loss, iterate.point.x)
+        last = self.best if self._is_surely_lower(self.best, iterate) else iterate
+        resolution = gradient_resolution(self.loss, last.point.x)
+        return any(self.certify(found) * self.unit <= resolution for found in (last, self.steadiest))
 
     def _is_surely_lower(self, best: Iterate, iterate: Iterate) -> bool:
         """Whether more than rounding lies between two objectives: that of the values, and of the predictions."""

@@ -48,7 +48,7 @@ class Stall:
 
     def is_long(self, violation: float, objective: float, rounding: float, no_progress: bool = False) -> bool:
         """Take note of an iteration; return whether it is time to ask for the reason. Each time waits longer."""
-        halved, fell = violation <= 0.5 * self.violation, objective < self.objective - rounding
+        halved, fell = violation < 0.5 * self.violation, objective < self.objective - rounding
         if halved or fell:
             self.violation, self.objective = min(violation, self.violation), min(objective, self.objective)
             self.since, self.patience = 0, STALL_AFTER

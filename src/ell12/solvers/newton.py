@@ -81,7 +81,7 @@ class SmoothProblem:
 
     def is_progress(self, old: Place, new: Place) -> bool:
         """Whether the violation was halved or the objective fell by more than rounding."""
-        return new.violation <= 0.5 * old.violation or new.objective < old.objective - self.rounding(old)
+        return new.violation < 0.5 * old.violation or new.objective < old.objective - self.rounding(old)
 
     def rounding(self, place: Place) -> float:
         """How far rounding can lift the objective of a place, by the terms that it sums."""
@@ -165,9 +165,12 @@ class _NewtonSolver:
         take_proximal_step = ProximalStep(loss, penalty, self.step, start)
         is_far = loss.out_of_memory
         while True:
+            lowest, left = math.inf, FIRST_STEPS
             for n, iterate in enumerate(NonmonotoneAPG(self.step).iterates(loss, penalty, point), 1):
                 yield iterate
-                near = n >= steps or iterate.optimality <= self.switch * penalty.alpha
+                fell = iterate.objective < lowest - rounding(iterate.objective, iterate.point.x)
+                lowest, left = (iterate.objective, FIRST_STEPS) if fell else (lowest, left - 1)
+                near = n >= steps or left == 0 or iterate.optimality <= self.switch * penalty.alpha
                 if near and not is_far and problem.may_use_newton(iterate.point):
                     break
             here, progress = problem.place(iterate.point), True
