@@ -27,7 +27,8 @@ from ell12.losses import RowsLoss
 from ell12.path import alpha_max
 
 FAR = [1e-308, 1e-200, 1e-155, 1e155, 1e200, 1e307]
-WITHIN = [(1e148, 1e148), (1e148, 1e-148), (1e-148, 1e148), (1e-148, 1e-148), (1.0, 1e100), (1e-100, 1.0)]
+# Coefficients up to 1e140 and down to 1e-140: descent on a Gram matrix sums their squares.
+WITHIN = [(1e148, 1e148), (1e70, 1e-70), (1e-70, 1e70), (1e-148, 1e-148), (1.0, 1e100), (1e-100, 1.0)]
 
 
 def data():

@@ -25,10 +25,10 @@ def test_rows_that_are_sorted_do_no_harm():
     blur = toeplitz(np.exp(-0.5 * (np.arange(300) / 2) ** 2))
     truth = np.where(random.random(300) < 0.1, random.uniform(1, 5, 300), 0)
     y = blur @ truth + 0.1 * random.standard_normal(300)
-    model = L12RegressorCV(penalty=L12(positive=True), alphas=30).fit(blur, y)
+    model = L12RegressorCV(penalty=L12(positive=True), alphas=30, relax=False).fit(blur, y)
     assert np.mean(model.coef_[truth > 0] > 0) > 0.7
     with pytest.warns(UserWarning, match="is the first of the grid"):
-        contiguous = L12RegressorCV(penalty=L12(positive=True), alphas=30, cv=KFold(5)).fit(blur, y)
+        contiguous = L12RegressorCV(penalty=L12(positive=True), alphas=30, cv=KFold(5), relax=False).fit(blur, y)
     assert np.mean(contiguous.coef_[truth > 0] > 0) < 0.2
 
 

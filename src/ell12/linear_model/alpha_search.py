@@ -23,7 +23,7 @@ from ell12.linear_model.refit import mix, refit_path
 from ell12.linear_model.sparse_model import SparseLinearModel, check_penalty, is_joint, warn_if_not_converged
 from ell12.minimization import Result
 from ell12.operators import is_far
-from ell12.path import alpha_grid, falling
+from ell12.path import alpha_grid, falling, grid_size
 from ell12.plots import plot_cross_validation
 from ell12.protocols import Array, ColumnLoss, missing, with_alpha
 
@@ -146,7 +146,7 @@ class AlphaSearch(SparseLinearModel):
         if not _is_count(self.alphas):
             return falling(self.alphas)
         check_counts(least=1, alphas=self.alphas)
-        return alpha_grid(self._first_strength(problems, penalty), self.alphas, self.eps)
+        return alpha_grid(self._first_strength(problems, penalty), grid_size(self.alphas, 100), self.eps)
 
     def _folds(self, data: Data, groups: Any) -> list[Any]:
         """The rows to fit to and to score, for each fold; folds of a number are shuffled, always alike."""

@@ -63,7 +63,7 @@ class SCAD(SmoothSlope):
                 self._cost(xp, piece) - self._cost(xp, best)
             )
             best = xp.where(gain < 0, piece, best)
-        return best
+        return xp.where(best > size, size, best)  # by no more than rounding
 
     def _relief(self, xp: Any, size: Array) -> Array:
         return xp.clip((size - self.strength) / (self.a - 1), 0, self.strength)

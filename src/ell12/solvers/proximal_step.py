@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ell12.backend import inner, is_number, max_abs
 from ell12.backend.number_types import difference
 from ell12.checks import check_positive
@@ -26,6 +28,7 @@ SHORTER = 100
 DOUBLE_AFTER = 10
 
 
+@np.errstate(over="ignore")  # an infinite value makes a solver shorten its step
 def objective(loss: Loss, penalty: Penalty, point: Point) -> float:
     """The loss plus the penalty; no product."""
     return loss.value(point) + penalty.value(point.x)

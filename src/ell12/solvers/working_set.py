@@ -156,7 +156,7 @@ class _Columns(PiecewiseProblem):
         """Solutions of the convex problem at strengths that fall from this one, as far as they are soon found."""
         while FALL * strength > self.pull:
             strength *= FALL
-            penalty = with_alpha(self.penalty.convex, strength * self.penalty.alpha / self.pull)
+            penalty = with_alpha(self.penalty.convex, strength / self.pull * self.penalty.alpha)
             easier = _Columns(self.loss, penalty, there.point)
             there = easier.place(there.point, gradient=there.gradient)
             while there.violation > tol * strength:

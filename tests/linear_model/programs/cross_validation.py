@@ -44,6 +44,7 @@ for model, y in [
 # The path of a fold on arrays as they are, with a first-order solver.
 train, test = np.arange(60) >= 20, np.arange(60) < 20
 grid["cv"] = [(train, test)]
+model = RegressorCV(**grid, penalty=L1())
 model.solver = NonmonotoneAPG()
 model.fit(array(X), array(Y[:, 0]))
 data = Data(array(X), array(Y[:, 0]))
