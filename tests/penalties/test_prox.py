@@ -5,16 +5,19 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from ell12 import L1, L12, MCP
+from ell12 import L1, L12, MCP, GroupL12, SpectralL12
 from ell12.penalties import SCAD, CappedL1, LogSum, Lp, TransformedL1
 
 EPS = np.finfo(float).eps
 POWERS = st.floats(-4, 4).map(lambda e: 10.0**e)
 P_VALUES = st.floats(0.01, 0.99)
+
+SEEDS = st.integers(0, 2**32 - 1)
+ROWS = [0, 0, 1, 2, 1]  # the groups used below
 
 
 def size_formula(penalty, s):
@@ -258,3 +261,44 @@ def test_subnormal_complex_entries(penalty, tiny, dtype):
     x = penalty.prox(np.array([tiny, 3 + 4j], dtype=dtype), 1.0)
     assert np.all(np.isfinite(x))
     np.testing.assert_allclose(x[1] / abs(x[1]), 0.6 + 0.8j, rtol=1e-6)
+
+
+@settings(max_examples=80, deadline=None)
+@given(problem=l12_problems(), phases=st.lists(st.floats(0, 6.28), min_size=3, max_size=3))
+def test_complex_l12_prox_is_a_global_minimiser(problem, phases):
+    """The phases of the best x are those of z, so that the least cost is that of the moduli."""
+    z, weights, alpha, step, l2_weight = problem
+    w = np.ones(len(z)) if weights is None else np.array(weights)
+    assume(np.all(w > 0))
+    assume(np.all((z == 0) | (np.abs(z) > 1e-300)))  # smaller ones have a test of their own
+    z = np.abs(z) * np.exp(1j * np.array(phases[: len(z)]))
+    x = L12(alpha, l2_weight, weights=weights).prox(z, step)
+    best = search_l12(np.abs(z), alpha * step, l2_weight, w)
+    cost = 0.5 * np.sum(np.abs(x - z) ** 2) + step * l12_formula(x, alpha, l2_weight, w)
+    assert cost <= best + 1e-11 * (alpha * step) ** 2
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=SEEDS, t=st.floats(0.05, 3), l2_weight=st.floats(0, 2), weighted=st.booleans())
+def test_group_prox_is_a_global_minimiser(seed, t, l2_weight, weighted):
+    """Along z in each group, so that the least cost is that of the groups' norms."""
+    rng = np.random.default_rng(seed)
+    z, w = rng.standard_normal(5), rng.uniform(0.1, 2, 3) if weighted else np.ones(3)
+    x = GroupL12(ROWS, t, l2_weight, weights=w if weighted else None).prox(z, 1.0)
+    norms = np.array([np.linalg.norm(z[np.equal(ROWS, g)]) for g in range(3)])
+    sizes = np.array([np.linalg.norm(x[np.equal(ROWS, g)]) for g in range(3)])
+    cost = 0.5 * np.sum((x - z) ** 2) + t * (w @ sizes - l2_weight * np.linalg.norm(x))
+    assert cost <= search_l12(norms, t, l2_weight, w, positive=True) + 1e-11
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=SEEDS, t=st.floats(0.05, 3), l2_weight=st.floats(0, 2), shape=st.sampled_from([(3, 4), (2, 2), (5, 1)])
+)
+def test_spectral_prox_is_a_global_minimiser(seed, t, l2_weight, shape):
+    Z = np.random.default_rng(seed).standard_normal(shape)
+    X = SpectralL12(t, l2_weight).prox(Z, 1.0)
+    nuclear, frobenius = np.linalg.norm(X, "nuc"), np.linalg.norm(X)
+    cost = 0.5 * np.sum((X - Z) ** 2) + t * (nuclear - l2_weight * frobenius)
+    best = search_l12(np.linalg.svd(Z, compute_uv=False), t, l2_weight, np.ones(min(shape)), positive=True)
+    assert cost <= best + 1e-11
