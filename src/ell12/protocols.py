@@ -72,7 +72,7 @@ class Iterate:
     objective: float
     optimality: float
     gradient: Array | None = None
-    capped: bool = False
+    rank_bound: bool = False
     exact: bool = False
     no_progress: bool = False
     method: str = ""

@@ -133,7 +133,7 @@ def is_half(x: Array) -> bool:
     return str(x.dtype).endswith("float16")
 
 
-def constant(x: Array) -> Array:
+def stop_gradient(x: Array) -> Array:
     """``x`` without its derivative: for scales that cancel, whose own derivatives could overflow."""
     xp = namespace(x)
     if is_torch_namespace(xp):
@@ -146,11 +146,11 @@ def constant(x: Array) -> Array:
 
 
 def number_like(value: Any, x: Array) -> Any:
-    """A plain number as a float, which never widens the dtype of x; anything else as `like`."""
-    return float(value) if is_number(value) else like(value, x)
+    """A plain number as a float, which never widens the dtype of x; anything else as `as_array_of`."""
+    return float(value) if is_number(value) else as_array_of(value, x)
 
 
-def like(value: Any, x: Array) -> Array:
+def as_array_of(value: Any, x: Array) -> Array:
     """``value`` as an array of the kind, device and real dtype of x (its derivative, if any, is kept)."""
     dtype = real_dtype(x)
     if is_array_api_obj(value) and not isinstance(value, np.ndarray | np.generic):
@@ -177,7 +177,7 @@ def as_numpy(x: Any) -> np.ndarray:
         return np.from_dlpack(x)
 
 
-def beside(value: Array, A: Any, name: str) -> Array:
+def to_device_of(value: Array, A: Any, name: str) -> Array:
     """``value`` as the kind of array that the matrix A is; NumPy arrays are sent to where A is."""
     if isinstance(A, np.ndarray) or not is_array_api_obj(A):
         if isinstance(A, np.ndarray) and not is_numpy(value):
@@ -186,7 +186,7 @@ def beside(value: Array, A: Any, name: str) -> Array:
     return _send(value, A) if is_numpy(value) else value
 
 
-def positions(x: Array) -> Array:
+def arange_like(x: Array) -> Array:
     """``0, 1, ..., n - 1`` along the last axis of x, on its device."""
     xp = namespace(x)
     if is_jax_namespace(xp):  # a traced array has no device
@@ -334,12 +334,12 @@ def take(x: Array, which: np.ndarray, axis: int) -> Array:
     return np.take(x, which, axis=axis) if is_numpy(x) else namespace(x).take(x, indices_like(which, x), axis=axis)
 
 
-def join(arrays: list[Array], axis: int) -> Array:
+def concat(arrays: list[Array], axis: int) -> Array:
     """The arrays one behind the other along an axis."""
     return namespace(*arrays).concat(arrays, axis=axis)
 
 
-def without_span(x: Array, basis: list[Array]) -> Array:
+def orthogonalise(x: Array, basis: list[Array]) -> Array:
     """``x`` less its components along orthonormal arrays, in two products and without waiting for any number."""
     xp = namespace(x)
     rows = xp.stack([xp.reshape(b, (-1,)) for b in basis])

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_numpy, like
+from ell12.backend import as_array_of, as_numpy
 from ell12.certificate.bounds import Box, convex_bound, dual_value, first_box, probe, relax
 from ell12.certificate.standard_form import standard_form
 from ell12.checks import check_counts, check_numbers, generator
@@ -131,7 +131,7 @@ class _Proof:
 
     def improve(self, x: np.ndarray | None, solver: Any = None) -> None:
         """Offer what a run of `minimize` from x finds; Ctrl-C in it ends the proof too."""
-        start = None if x is None else like(self.embed(x), self.loss.start())
+        start = None if x is None else as_array_of(self.embed(x), self.loss.start())
         run = Run(max_seconds=max(self.max_seconds - (time.monotonic() - self.started), 0.0))
         result = minimize(self.loss, self.penalty, start, solver, tol=1e-8, run=run)
         self.offer(result.x)
@@ -217,5 +217,5 @@ class _Proof:
         difference = self.objective - self.bound
         gap = float(difference / abs(self.objective)) if self.objective else math.inf if difference else 0.0
         proved = bool(difference <= 1.01 * (self.objective - self.goal))
-        x, seconds = like(self.embed(self.x), self.loss.start()), time.monotonic() - self.started
+        x, seconds = as_array_of(self.embed(self.x), self.loss.start()), time.monotonic() - self.started
         return Certificate(self.bound, self.objective, gap, proved, x, self.nodes, seconds, reason)

@@ -19,11 +19,11 @@ import scipy.sparse
 from ell12.backend import (
     all_finite,
     as_numpy,
-    beside,
     device,
     in_memory,
     indices_like,
     namespace,
+    to_device_of,
 )
 from ell12.penalties.spectral import DENSE_NORM, lanczos_norm, norm_beyond
 from ell12.protocols import Array
@@ -70,7 +70,7 @@ class Segments:
         if in_memory(B):
             parts = (as_numpy(part) for part in (values, self.columns, self.starts))
             shape = self.starts.shape[0] - 1, self.width
-            return beside(scipy.sparse.csr_array(tuple(parts), shape=shape) @ as_numpy(B), B, "B")
+            return to_device_of(scipy.sparse.csr_array(tuple(parts), shape=shape) @ as_numpy(B), B, "B")
         return self.times_at_once(values, B[:, None])[:, 0] if len(B.shape) == 1 else self.times_at_once(values, B)
 
     def times_at_once(self, values: Array, B: Array) -> Array:

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
-from ell12.backend import as_numpy, beside, is_array, is_sparse, refuse_gradient, stored_entries
+from ell12.backend import as_numpy, is_array, is_sparse, refuse_gradient, stored_entries, to_device_of
 from ell12.checks import check_flags, naming
 from ell12.completion.complete import complete_matrix
 from ell12.completion.gpu_entries import AT_ONCE
@@ -363,4 +363,8 @@ def _is_dispatched(X: Any) -> bool:
 
 def _sent_back(filled: Array, X: Any) -> Array:
     """The completed rows as the kind of array that they came as."""
-    return beside(filled, stored_entries(X, "X")[2] if is_sparse(X) else X, "X") if _is_dispatched(X) else filled
+    return (
+        to_device_of(filled, stored_entries(X, "X")[2] if is_sparse(X) else X, "X")
+        if _is_dispatched(X)
+        else filled
+    )

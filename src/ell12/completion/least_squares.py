@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ell12.backend import as_numpy, count_true, is_numpy, join, namespace, take
+from ell12.backend import as_numpy, concat, count_true, is_numpy, namespace, take
 from ell12.checks import generator
 from ell12.completion.low_rank import LowRank
 from ell12.completion.matrix_apg import check_rank
@@ -96,7 +96,7 @@ class AlternatingLeastSquares:
                 changed = _with_missing(x, gradient, penalty, beyond, max_rank)
             if changed is not None:
                 optimality, (x, point, value) = math.inf, valued(changed)
-            yield Iterate(point, value, optimality, capped=x.rank == max_rank)
+            yield Iterate(point, value, optimality, rank_bound=x.rank == max_rank)
 
 
 def _lengthened(x: LowRank, swept: LowRank, length: float) -> LowRank:
@@ -174,8 +174,8 @@ def _with_missing(
     count = min(count_true(sizes > 0), max_rank - x.rank)
     if count == 0:
         return None
-    W = join([x.weighted, U[:, :count] * sizes[:count]], axis=1)
-    return LowRank.from_factors(W, join([x.V, V[:, :count]], axis=1))
+    W = concat([x.weighted, U[:, :count] * sizes[:count]], axis=1)
+    return LowRank.from_factors(W, concat([x.V, V[:, :count]], axis=1))
 
 
 class _Beyond:

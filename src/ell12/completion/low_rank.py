@@ -10,7 +10,6 @@ import numpy as np
 from ell12.backend import (
     all_finite,
     as_numpy,
-    beside,
     count_true,
     device,
     in_memory,
@@ -19,6 +18,7 @@ from ell12.backend import (
     is_numpy,
     namespace,
     norm,
+    to_device_of,
 )
 from ell12.backend.arrays import is_torch
 from ell12.backend.compiled_code import can_compile
@@ -187,7 +187,7 @@ def sums_of_products(W: Array, H: Array, rows: Array, columns: Array) -> Array:
     if in_memory(W) and rows.shape[0] * W.shape[1] >= COMPILED_FROM:
         compiled = compiled_loops()
         if compiled is not None:
-            return beside(compiled.sums_of_products(*map(as_numpy, (W, H, rows, columns))), W, "W")
+            return to_device_of(compiled.sums_of_products(*map(as_numpy, (W, H, rows, columns))), W, "W")
     return gathered_sums_of_products(W, H, rows, columns)
 
 

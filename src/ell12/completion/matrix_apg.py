@@ -168,7 +168,7 @@ class MatrixStep(NamedTuple):
     point: Estimate
     objective: float
     distance: float  # of the two points, in units of the gradient
-    capped: bool  # the bound on the rank binds
+    rank_bound: bool  # the bound on the rank binds
     is_full: bool  # the block had no vector to spare, so that directions may be missing
     length: float  # of the step
 
@@ -186,7 +186,7 @@ class MatrixStep(NamedTuple):
         x = self.point.x
         rounding = 4 * float(namespace(x.s).finfo(x.s.dtype).eps) * x.norm() / self.length
         optimality = math.inf if self.is_full else max(self.distance - rounding, 0.0)
-        return Iterate(self.point.point, self.objective, optimality, capped=self.capped)
+        return Iterate(self.point.point, self.objective, optimality, rank_bound=self.rank_bound)
 
 
 class MatrixSteps:

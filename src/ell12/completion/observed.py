@@ -15,7 +15,6 @@ from ell12.backend import (
     all_true,
     as_floating,
     as_numpy,
-    beside,
     device,
     indices_like,
     is_array,
@@ -27,6 +26,7 @@ from ell12.backend import (
     refuse_gradient,
     scatter,
     stored_entries,
+    to_device_of,
 )
 from ell12.backend.arrays import is_cupy, is_torch
 from ell12.checks import check_entries, check_share, convert, generator, naming
@@ -123,7 +123,7 @@ class Observed:
     def from_mask(cls, values: Array, mask: Array) -> Observed:
         """The entries of a dense array at which the mask, of the same library or NumPy's, is true."""
         values = as_real(values, "values")
-        mask = beside(mask if is_array(mask) else np.asarray(mask), values, "mask")
+        mask = to_device_of(mask if is_array(mask) else np.asarray(mask), values, "mask")
         if tuple(values.shape) != tuple(mask.shape) or len(values.shape) != 2:
             shapes = f"{tuple(values.shape)} and {tuple(mask.shape)}"
             raise ValueError(f"values and mask must be two matrices of the same shape; got {shapes}")

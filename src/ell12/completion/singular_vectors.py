@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import is_array, like, namespace, norm
+from ell12.backend import as_array_of, is_array, namespace, norm
 from ell12.checks import generator
 from ell12.completion.low_rank import LowRank
 from ell12.protocols import Array
@@ -151,7 +151,7 @@ def _widened(V: Array, size: int, random: np.random.Generator) -> Array:
     missing = size - V.shape[1]
     if missing <= 0:
         return V
-    fresh = like(random.standard_normal((V.shape[0], missing)), V)
+    fresh = as_array_of(random.standard_normal((V.shape[0], missing)), V)
     if V.shape[1] == 0:
         return orthonormal(fresh)
     fresh = fresh - V @ (V.T @ fresh)

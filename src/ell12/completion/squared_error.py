@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ell12.backend import as_numpy, beside, in_memory, inner, is_numpy, namespace
+from ell12.backend import as_numpy, in_memory, inner, is_numpy, namespace, to_device_of
 from ell12.completion.gpu_entries import AT_ONCE, Segments
 from ell12.completion.low_rank import COMPILED_FROM, LowRank, compiled_loops, sums_of_products
 from ell12.completion.observed import Observed, has_segments
@@ -42,7 +42,7 @@ class RowSweep:
         starts, columns, values, factor = map(as_numpy, (segments.starts, segments.columns, values, H))
         slopes = np.full(H.shape[1], ridge)
         found = solve_rows(starts, columns, values, factor, slopes, as_numpy(prior), self.n_threads)
-        return beside(found, H, "H")
+        return to_device_of(found, H, "H")
 
 
 def row_terms(W: Array, H: Array, penalty: SpectralL12) -> tuple[float, Array]:

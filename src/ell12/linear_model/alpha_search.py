@@ -22,7 +22,7 @@ from ell12.linear_model.fit_problem import Data, FitProblem, as_vector, follow, 
 from ell12.linear_model.refit import mix, refit_path
 from ell12.linear_model.sparse_model import SparseLinearModel, check_penalty, is_joint, warn_if_not_converged
 from ell12.minimization import Result
-from ell12.operators import is_far
+from ell12.operators import is_out_of_memory
 from ell12.path import alpha_grid, falling, grid_size
 from ell12.plots import plot_cross_validation
 from ell12.protocols import Array, ColumnLoss, missing, with_alpha
@@ -124,7 +124,11 @@ class AlphaSearch(SparseLinearModel):
             return (self._refit_share,)
         loss = problems[0].loss
         refits = not (missing(loss, ColumnLoss) or problems[0].n_classes or on_accelerator(loss.b))
-        return (0.0, 0.5, 1.0) if refits and not problems[0].is_far and self.selection not in CRITERIA else (0.0,)
+        return (
+            (0.0, 0.5, 1.0)
+            if refits and not problems[0].out_of_memory and self.selection not in CRITERIA
+            else (0.0,)
+        )
 
     def _penalties(self) -> list[Any]:
         """The penalties to try, of strength 1."""
@@ -146,7 +150,7 @@ class AlphaSearch(SparseLinearModel):
         if not _is_count(self.alphas):
             return falling(self.alphas)
         check_counts(least=1, alphas=self.alphas)
-        return alpha_grid(self._first_strength(problems, penalty), grid_size(self.alphas, 100), self.eps)
+        return alpha_grid(self._first_strength(problems, penalty), grid_size(self.alphas, 100) or 100, self.eps)
 
     def _folds(self, data: Data, groups: Any) -> list[Any]:
         """The rows to fit to and to score, for each fold; folds of a number are shuffled, always alike."""
@@ -177,12 +181,12 @@ class AlphaSearch(SparseLinearModel):
 
     def _path(self, problem: FitProblem, penalty: Any, alphas: Array) -> list[Result]:
         """A result for each alpha; of columns out of memory x, which is as long, is sparse."""
-        return self._solve(problem, penalty, alphas, sparse=problem.is_far and not problem.n_targets)
+        return self._solve(problem, penalty, alphas, sparse=problem.out_of_memory and not problem.n_targets)
 
     def _fold_problems(self, data: Data, train: Array) -> list[FitProblem]:
         """The problems of some rows. Of columns out of memory the other rows have weight zero: none is moved."""
         X, _, weight, _ = data
-        if not (self._weighs_folds and is_far(X)):
+        if not (self._weighs_folds and is_out_of_memory(X)):
             return self._problems(data.rows(train))
         times = np.bincount(np.arange(X.shape[0])[train], minlength=X.shape[0]).astype(X.dtype)
         return self._problems(data._replace(sample_weight=times if weight is None else times * weight))
@@ -232,8 +236,8 @@ def _fold(
     try:
         problems = model._fold_problems(data, train)
         runs = [model._path(problem, penalty, alphas) for problem in problems]
-        used = _used(runs, data.X.shape[1]) if is_far(data.X) else slice(None)
-        judged = data._replace(X=data.X.select_columns(used)) if is_far(data.X) else data
+        used = _used(runs, data.X.shape[1]) if is_out_of_memory(data.X) else slice(None)
+        judged = data._replace(X=data.X.select_columns(used)) if is_out_of_memory(data.X) else data
         solutions = [[as_vector(run.x) for run in path] for path in runs]
         plain = refits = _coefficients(problems, solutions, used)
         if any(shares):

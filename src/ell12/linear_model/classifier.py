@@ -14,7 +14,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from ell12.backend import as_numpy, beside, indices_like, is_numpy, namespace, precision, refuse_masked
+from ell12.backend import as_numpy, indices_like, is_numpy, namespace, precision, refuse_masked, to_device_of
 from ell12.checks import check_numbers, naming
 from ell12.linear_model.families import CLASSIFICATION, Logistic, family_of
 from ell12.linear_model.fit_problem import Data, FitProblem, check_numpy, follow
@@ -275,7 +275,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
     def _weight_of_samples(self, y: Array, sample_weight: Any) -> Any:
         if self._class_weights is None:
             return sample_weight
-        weight = namespace(y).take(beside(self._class_weights, y, "class_weight"), y, axis=0)
+        weight = namespace(y).take(to_device_of(self._class_weights, y, "class_weight"), y, axis=0)
         return weight if sample_weight is None else weight * sample_weight
 
     def _problems(self, data: Data) -> list[FitProblem]:

@@ -14,7 +14,7 @@ from ell12.linear_model.families import Family, NoInformation
 from ell12.linear_model.fit_problem import Data, FitProblem, check_numpy, linear_functions
 from ell12.linear_model.sparse_model import SparseLinearModel, is_joint, keep_arguments
 from ell12.losses.cox import CoxLoss, RiskSets
-from ell12.operators import dtype_of, is_far
+from ell12.operators import dtype_of, is_out_of_memory
 from ell12.penalties import L12
 from ell12.protocols import Array
 
@@ -218,7 +218,7 @@ class L12CoxRegressor(SparseLinearModel):
 
     def _observed(self, X: Any, y: Any, sample_weight: Any, offset: Any = None) -> Data:  # noqa: ARG002
         X, y, sample_weight = self._validate(X, survival_times(y), sample_weight, multi_output=True)
-        if not is_far(X):
+        if not is_out_of_memory(X):
             check_numpy(X, type(self).__name__)
         return Data(X, y, sample_weight)
 

@@ -14,21 +14,21 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_X_y
 
 from ell12.backend import (
+    as_array_of,
     as_numpy,
-    beside,
     device,
     is_numpy,
-    like,
     namespace,
     norm,
     power_of_2,
     precision,
     take,
+    to_device_of,
     total,
 )
 from ell12.linear_model.families import NoInformation, weighted_mean
 from ell12.losses.multinomial import Classwise
-from ell12.operators import input_shape, is_far
+from ell12.operators import input_shape, is_out_of_memory
 from ell12.operators.centering import CenteredColumns, column_squares, column_sums
 from ell12.penalties import GroupL12, WithIntercept
 from ell12.protocols import Array, ColumnLoss, offers
@@ -72,7 +72,7 @@ class CentredData:
             raise NoInformation("sample_weight sums to zero: no sample is left to fit")
         self.scale: Any = None
         self.means: Any = 0.0
-        if is_far(X):
+        if is_out_of_memory(X):
             if standardize:
                 raise ValueError("standardize=True needs X in memory; scale the columns of the source")
             self._take_far(X, center, constant)
@@ -158,7 +158,7 @@ class CentredData:
         A constant that is added to all intercepts changes nothing: the last one is held at zero, or a Newton step
         might go any length in that direction.
         """
-        if is_far(self.A):
+        if is_out_of_memory(self.A):
             raise ValueError("loss='multinomial' needs X in memory; loss='logistic' takes columns from a source")
         entries = np.arange(classes * input_shape(self.A)[0] - 1) if self.constant else None
         return Classwise(self.A, classes, entries)
@@ -200,7 +200,7 @@ class FitProblem:
         return self.n_targets or self.n_classes or 1
 
     @property
-    def is_far(self) -> bool:
+    def out_of_memory(self) -> bool:
         """Whether the columns are out of memory."""
         return offers(self.loss, ColumnLoss) and self.loss.out_of_memory
 
@@ -214,7 +214,7 @@ class FitProblem:
         if self.n_classes:
             penalty = per_class(penalty, self.n_classes)
         if passes(self.means):  # sent once, not at every step
-            penalty = _with_arrays(penalty, lambda a: a if a.dtype.kind == "b" else like(a, self.means))
+            penalty = _with_arrays(penalty, lambda a: a if a.dtype.kind == "b" else as_array_of(a, self.means))
         return penalty
 
     @property
@@ -340,7 +340,7 @@ def follow(values: Any, X: Any) -> Any:
     if passes(values) and passes(X) and namespace(values) is namespace(X) and device(values) == device(X):
         return values
     values = as_numpy(values)
-    return beside(values, X, "y") if passes(X) and values.dtype.kind in "biuf" else values
+    return to_device_of(values, X, "y") if passes(X) and values.dtype.kind in "biuf" else values
 
 
 def check_follows(X: Any, model: Any, method: str) -> None:
@@ -362,7 +362,7 @@ def check_follows(X: Any, model: Any, method: str) -> None:
 
 def check_numpy(X: Any, what: str) -> None:
     """Raise if X is another kind of array than NumPy's, where no other will do."""
-    if passes(X) or is_far(X):
+    if passes(X) or is_out_of_memory(X):
         raise TypeError(f"{what} needs NumPy arrays or sparse matrices, got {type(X).__name__}")
 
 
@@ -395,6 +395,6 @@ def _rows(values: Any, which: Array) -> Any:
     """Some rows of an array of any kind, if there is one."""
     if values is None:
         return None
-    if is_far(values):
+    if is_out_of_memory(values):
         return values[which]
     return take(values, np.arange(values.shape[0])[which], 0) if passes(values) else _safe_indexing(values, which)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_numpy, like, max_abs, namespace, precision, rounding, take
+from ell12.backend import as_array_of, as_numpy, max_abs, namespace, precision, rounding, take
 from ell12.linear_model.fit_problem import FitProblem
 from ell12.minimization import minimize
 from ell12.penalties import L12, WithIntercept
@@ -48,7 +48,7 @@ def refit(problem: FitProblem, x: Array, penalty: Any, columns: Array | None = N
         return None
     full = np.zeros(x.shape, dtype=as_numpy(x).dtype)
     full[columns] = as_numpy(found)
-    return namespace(x).astype(like(full, x), x.dtype, copy=False)
+    return namespace(x).astype(as_array_of(full, x), x.dtype, copy=False)
 
 
 def refit_path(problem: FitProblem, solutions: list[Array], penalty: Any, most: float) -> Iterator[Array]:
@@ -93,7 +93,7 @@ def _newton(loss: Any, point: Point, unit: Array) -> Array | None:
         slope = (unit * _matrix(gradient).T).T
         newton = np.linalg.solve(scaled, slope)
         step = (unit * newton.T).T
-        move = loss.point(like(-step, point.x))
+        move = loss.point(as_array_of(-step, point.x))
         value, size = loss.value(point), 1.0
         highest = value + rounding(value, point.x)  # near the end only the gradient can tell
         while not loss.value(point + size * move) <= highest and size > 0.5**most:

@@ -38,7 +38,7 @@ from ell12.linear_model.refit import mix, no_refit, refit, support
 from ell12.linear_model.row_fits import check_in_memory
 from ell12.minimization import DataUnavailable, Result, Run, Status
 from ell12.nested_parameters import NestedParameters
-from ell12.operators import is_far, stored
+from ell12.operators import is_out_of_memory, stored
 from ell12.operators.out_of_memory import as_columns
 from ell12.path import first_strength, path_results
 from ell12.penalties import PenaltyBase, with_strength
@@ -117,7 +117,7 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
         check_is_fitted(self)
         check_in_memory(X, self)
         X = as_columns(X)
-        if is_far(X):
+        if is_out_of_memory(X):
             check_columns(self, X)
             return linear_functions(X, self.coef_, self.intercept_)
         check_follows(X, self, method)
@@ -140,8 +140,8 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
         check_flags(fit_intercept=self.fit_intercept, standardize=self.standardize, warm_start=self.warm_start)
         # Infinities are looked for by a sum, which may overflow.
         with naming("X", "y"), np.errstate(over="ignore", invalid="ignore"):
-            X, y = (targets_of_columns if is_far(X) else validate_data)(self, X, y, **checks)
-            if not is_far(X) and not square_fits(stored(X)):
+            X, y = (targets_of_columns if is_out_of_memory(X) else validate_data)(self, X, y, **checks)
+            if not is_out_of_memory(X) and not square_fits(stored(X)):
                 assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
                 check_entries(stored(X), "X")
         if sample_weight is not None:
@@ -191,7 +191,7 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
         self, problem: FitProblem, penalty: Any, alphas: Any, x0: Array | None = None, **options: Any
     ) -> list[Result]:
         """A result for each alpha, warm-started."""
-        if problem.is_far and min(alphas) == 0 and problem.means.size > problem.loss.b.shape[0]:
+        if problem.out_of_memory and min(alphas) == 0 and problem.means.size > problem.loss.b.shape[0]:
             raise ValueError("alpha must be > 0 for more columns out of memory than samples: at 0 all are in use")
         options |= {name: vars(self)[name] for name in ("solver", "tol", "max_iter") if name in vars(self)}
         return path_results(problem.loss, problem.penalty(penalty), alphas, x0, **options)

@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ell12.backend import all_finite, as_floating, as_numpy, is_array, like, namespace, refuse_masked, scatter
+from ell12.backend import (
+    all_finite,
+    as_array_of,
+    as_floating,
+    as_numpy,
+    is_array,
+    namespace,
+    refuse_masked,
+    scatter,
+)
 from ell12.checks import check_entries
 from ell12.losses.sum_over_rows import LinearLoss
 from ell12.operators import ArrayOperator, adjoint, as_operator, dtype_of, output_shape
@@ -215,7 +224,7 @@ def gram_product(block: Block, v: Array, target: Any = None) -> Array:
 
 def _product(A: Any, x: Array, kind: BlockKind) -> Array:
     """``A x`` where A is; x goes there."""
-    there = x if isinstance(A, np.ndarray) or scipy.sparse.issparse(A) else like(x, A)
+    there = x if isinstance(A, np.ndarray) or scipy.sparse.issparse(A) else as_array_of(x, A)
     return A @ there[: kind.width] + (float(x[-1]) if kind.intercept else 0)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ell12.backend import as_numpy, is_numpy, like, namespace, rounding
+from ell12.backend import as_array_of, as_numpy, is_numpy, namespace, rounding
 from ell12.losses.block_of_rows import Block, naming_block
 from ell12.losses.multinomial import MOST_CLASSES
 from ell12.losses.quadratic import QuadraticLoss
@@ -169,12 +169,12 @@ def _of_dense(A: Any, targets: Array, weight: Array, products: bool) -> tuple[Ar
         Z = np.concatenate([A, targets], axis=1, dtype=np.float64)
     else:  # on a GPU, which alone adds up the products
         A = namespace(A).astype(A, namespace(A).float64)
-        Z = namespace(A).concat([A, like(targets, A)], axis=1)
-    mean = like(weight, Z) @ Z / float(weight.sum() or 1.0)
+        Z = namespace(A).concat([A, as_array_of(targets, A)], axis=1)
+    mean = as_array_of(weight, Z) @ Z / float(weight.sum() or 1.0)
     if not products:
         return as_numpy(mean), None
     Z -= mean
-    Z *= like(np.sqrt(weight), Z)[:, None]
+    Z *= as_array_of(np.sqrt(weight), Z)[:, None]
     return as_numpy(mean), as_numpy(Z.T @ Z)
 
 

@@ -8,7 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_floating, as_numpy, beside, device, join, like, namespace, scatter, take
+from ell12.backend import (
+    as_array_of,
+    as_floating,
+    as_numpy,
+    concat,
+    device,
+    namespace,
+    scatter,
+    take,
+    to_device_of,
+)
 from ell12.backend.number_types import Given_co
 from ell12.checks import check_numbers
 from ell12.losses.of_prediction import PredictionLoss
@@ -23,7 +33,7 @@ from ell12.operators.linear_operator import (
     output_shape,
     product,
     select_columns,
-    sent_like,
+    sent_to_device_of,
     stored_entries,
 )
 from ell12.protocols import Array, Point
@@ -87,7 +97,7 @@ class Classwise(ArrayOperator):
 
     def _apply(self, x: Array) -> Array:
         (n,) = input_shape(self.A)
-        full = x if self.entries is None else scatter(x, sent_like(self.entries, x), n * self.k)
+        full = x if self.entries is None else scatter(x, sent_to_device_of(self.entries, x), n * self.k)
         return product(self.A, namespace(x).reshape(full, (n, self.k)))
 
     def _apply_adjoint(self, y: Array) -> Array:
@@ -131,7 +141,7 @@ class MultinomialLoss(PredictionLoss[Given_co]):
 
     def __init__(self, A: Any, b: Given_co, *, sample_weight: Any = None, scale: float = 1.0) -> None:
         A, shares = as_operator(A), shares_of_classes(b)
-        A, shares = Classwise(A, shares.shape[1]), beside(shares, A, "b")
+        A, shares = Classwise(A, shares.shape[1]), to_device_of(shares, A, "b")
         super().__init__(A, shares, sample_weight=sample_weight, scale=scale)
 
     def value(self, point: Point) -> float:
@@ -155,11 +165,11 @@ class MultinomialLoss(PredictionLoss[Given_co]):
             xp, sizes = namespace(p), [sum(where.size for *_, where in part) for part in (own, other)]
             return xp.zeros(tuple(sizes), dtype=p.dtype, device=device(p))
         rows = [
-            join([weighted_gram(A, weight * p[:, k] * ((k == c) - p[:, c]), B) for c, B, _ in other], 1)
+            concat([weighted_gram(A, weight * p[:, k] * ((k == c) - p[:, c]), B) for c, B, _ in other], 1)
             for k, A, _ in own
         ]
         order, across = (np.argsort(np.concatenate([where for *_, where in part])) for part in (own, other))
-        return take(take(join(rows, 0), order, 0), across, 1)
+        return take(take(concat(rows, 0), order, 0), across, 1)
 
     def hessian_product(self, point: Point, columns: Array) -> Callable[[Array], Array]:
         """The map ``v -> hessian(point, columns) v``: two products with these columns, and no matrix."""
@@ -199,7 +209,7 @@ class MultinomialLoss(PredictionLoss[Given_co]):
         check_numbers(sample_weight=sample_weight)
         if np.ndim(sample_weight) != 1 or len(sample_weight) != self.b.shape[0]:
             raise ValueError(f"sample_weight must have shape ({self.b.shape[0]},), got {np.shape(sample_weight)}")
-        return super()._as_weights(self._beside_observations(like(sample_weight, self.b)))
+        return super()._as_weights(self._beside_observations(as_array_of(sample_weight, self.b)))
 
     def _beside_observations(self, weight: Array) -> Array:
         xp = namespace(weight)
@@ -225,7 +235,7 @@ def shares_of_classes(b: Any, k: int | None = None) -> Array:
     k = k or (int(xp.max(b)) + 1 if b.shape[0] else 0)
     if k > max(MOST_CLASSES, 2 * b.shape[0]):
         raise ValueError(f"b names a class {k - 1} in {b.shape[0]} rows: number the classes 0, 1, ..., k - 1")
-    return xp.astype(b[:, None] == like(np.arange(k), b), b.dtype)
+    return xp.astype(b[:, None] == as_array_of(np.arange(k), b), b.dtype)
 
 
 def log_softmax(scores: Array) -> Array:

@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 
 from ell12.backend import (
     all_finite,
+    as_array_of,
     as_floating,
-    beside,
     device,
     inner,
     is_complex,
     is_numpy,
-    like,
     namespace,
     precision,
     refuse_gradient,
     rise_above_tangent,
+    to_device_of,
 )
 from ell12.backend.number_types import Given_co, Plain
 from ell12.checks import check_entries, check_numbers, check_positive, convert
@@ -33,7 +33,7 @@ from ell12.operators import (
     dtype_of,
     has_columns,
     input_shape,
-    is_far,
+    is_out_of_memory,
     output_shape,
     product,
     select_columns,
@@ -186,7 +186,7 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
     @property
     def out_of_memory(self) -> bool:  # type: ignore[override]
         """Whether the columns of A are out of memory, as those of `ell12.Columns` are."""
-        return is_far(self.A)
+        return is_out_of_memory(self.A)
 
     @property
     def most_columns(self) -> float:  # type: ignore[override]
@@ -249,7 +249,7 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
 
     def _as_observations(self, b: Any) -> Array:
         refuse_gradient(b, "b")
-        b = beside(as_floating(b, "b"), self.A, "b")
+        b = to_device_of(as_floating(b, "b"), self.A, "b")
         rows = output_shape(self.A)
         if tuple(b.shape[: len(rows)]) != rows:
             raise ValueError(f"b must have shape {rows} to fit A, got {tuple(b.shape)}")
@@ -267,7 +267,7 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
     def _as_weights(self, sample_weight: Any) -> Array:
         refuse_gradient(sample_weight, "sample_weight")
         check_numbers(sample_weight=sample_weight)
-        weight = like(sample_weight, self.b)
+        weight = as_array_of(sample_weight, self.b)
         if tuple(weight.shape) not in (output_shape(self.A), tuple(self.b.shape)):
             raise ValueError(f"sample_weight must have shape {output_shape(self.A)}, got {tuple(weight.shape)}")
         if not all_finite(weight) or bool(namespace(weight).any(weight < 0)):
@@ -322,7 +322,7 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
             return weight**0.5 * product(self.A, image) if wide else product(self._adjoint, weight * image)
 
         start = np.random.default_rng(0).standard_normal(rows if wide else columns)
-        return largest_eigenvalue(gram, namespace(self.b).astype(like(start, self.b), self._x_dtype))
+        return largest_eigenvalue(gram, namespace(self.b).astype(as_array_of(start, self.b), self._x_dtype))
 
     # What a subclass gives
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_floating, inner, like, namespace
+from ell12.backend import as_array_of, as_floating, inner, namespace
 from ell12.backend.number_types import Given_co
 from ell12.checks import check_entries, check_positive
 from ell12.losses.sum_over_rows import LinearLoss
@@ -232,7 +232,7 @@ class PoissonLoss(LinearLoss[Given_co]):
         return rise if math.isfinite(rise) else math.inf
 
     def _as_offset(self, offset: Any) -> Array:
-        offset = like(as_floating(offset, "offset"), self.b)
+        offset = as_array_of(as_floating(offset, "offset"), self.b)
         if tuple(offset.shape) != output_shape(self.A):
             raise ValueError(f"offset must have shape {output_shape(self.A)} to fit A, got {tuple(offset.shape)}")
         check_entries(offset, "offset")

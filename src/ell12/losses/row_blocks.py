@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_numpy, inner, like, norm, rise_above_tangent, rounding
+from ell12.backend import as_array_of, as_numpy, inner, norm, rise_above_tangent, rounding
 from ell12.checks import naming
 from ell12.losses.block_of_rows import (
     Block,
@@ -269,7 +269,9 @@ class RowsLoss(Sessions, Loss):
         found = self.blocks.total("gradient", evaluate, self._as_here(points), self.target)
         for place, value, gradient in zip(places, found.values, found.gradients, strict=True):
             place.value = self.scale * float(value)
-            place.gradient = like(self._as_here(self.scale * self.substitution.adjoint(gradient)), self._zeros)
+            place.gradient = as_array_of(
+                self._as_here(self.scale * self.substitution.adjoint(gradient)), self._zeros
+            )
 
     def _as_here(self, values: Array) -> Array:
         """NumPy numbers in the precision of x."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ell12.backend import as_numpy, device, is_array, is_mapped, like, namespace, on_accelerator
+from ell12.backend import as_array_of, as_numpy, device, is_array, is_mapped, namespace, on_accelerator
 from ell12.backend.number_types import Given_co
 from ell12.losses.of_prediction import PredictionLoss, fact
 from ell12.operators import adjoint, input_shape, output_shape, select_columns, stored_entries
@@ -261,4 +261,4 @@ class HostView(Wrapper, ColumnLoss):
     def hessian_product(self, point: Point, columns: Array) -> Callable[[Array], Array]:
         """The map ``v -> hessian(point, columns) v``: two products with these columns, and no matrix."""
         there = self._loss.hessian_product(point, columns)
-        return lambda v: as_numpy(there(like(v, self._like)))
+        return lambda v: as_numpy(there(as_array_of(v, self._like)))

@@ -186,7 +186,7 @@ def _verdict(recorder: _Recorder, iterate: Iterate, tol: float) -> Status | None
     """Whether an iterate that its solver thinks well of ends the run."""
     if recorder.certify(iterate) <= tol:
         return Status.CONVERGED
-    return Status.RANK_CAPPED if iterate.capped else None
+    return Status.RANK_CAPPED if iterate.rank_bound else None
 
 
 class _Recorder:

@@ -10,15 +10,15 @@ import numpy as np
 
 from ell12.backend import (
     all_finite,
+    as_array_of,
     as_floating,
-    beside,
     is_complex,
     is_numpy,
-    like,
     max_abs,
     namespace,
     refuse_gradient,
     rounding,
+    to_device_of,
 )
 from ell12.minimization.result import Result, Status
 from ell12.protocols import Array, Factored, Loss, offers
@@ -81,7 +81,7 @@ def gradient_resolution(loss: Loss, x: Array) -> float:
     random, step = np.random.default_rng(0), eps * x
     for axis, size in enumerate(x.shape):  # signs for each axis, which take no memory next to that of x
         signs = random.choice([-1.0, 1.0], size=size)
-        step = step * like(signs.reshape(-1, *(1 for _ in x.shape[axis + 1 :])), x)
+        step = step * as_array_of(signs.reshape(-1, *(1 for _ in x.shape[axis + 1 :])), x)
     moved: Any = loss.gradient(loss.point(x + step)) - loss.gradient(loss.point(x))
     return MARGIN * max_abs(moved) + _rounding_at_zero(loss, 0 * x)
 
@@ -125,7 +125,7 @@ def as_unknown(loss: Any, x: Any, name: str) -> Any:
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(str(error).replace("x0", name)) from error
     refuse_gradient(x, name)
-    x = beside(as_floating(x, name), zero, name)
+    x = to_device_of(as_floating(x, name), zero, name)
     if tuple(x.shape) != tuple(zero.shape):
         raise ValueError(f"{name} must have shape {tuple(zero.shape)}, got {tuple(x.shape)}")
     if not all_finite(x):

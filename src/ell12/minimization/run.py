@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from ell12.backend import as_numpy, beside, is_number
+from ell12.backend import as_numpy, is_number, to_device_of
 from ell12.checks import check_flags
 from ell12.minimization.result import History
 from ell12.protocols import Array
@@ -188,7 +188,7 @@ class CheckpointFile:
             if int(saved["count"]) != len(saved):
                 raise ValueError("some of its arrays are missing")
             history = {name[8:]: saved[name].tolist() for name in saved if name.startswith("history.")}
-            parts = {name: beside(saved[f"x.{name}"], part, "x") for name, part in _parts(zero).items()}
+            parts = {name: to_device_of(saved[f"x.{name}"], part, "x") for name, part in _parts(zero).items()}
             kind: Any = type(zero)
             x = kind(**parts) if dataclasses.is_dataclass(zero) else parts["array"]
             found = Saved(x, float(saved["objective"]), history)

@@ -16,7 +16,7 @@ from ell12.operators.linear_operator import (
     adjoint,
     dtype_of,
     input_shape,
-    is_far,
+    is_out_of_memory,
     output_shape,
     select_columns,
     stored_entries,
@@ -87,9 +87,9 @@ class CenteredColumns(ArrayOperator):
         return np.append(where, self.means.size), np.concatenate([found, self.constant * total[None]])
 
     @property
-    def is_far(self) -> bool:
+    def out_of_memory(self) -> bool:
         """Whether the columns of A are out of memory."""
-        return is_far(self.A)
+        return is_out_of_memory(self.A)
 
     def __getitem__(self, rows: Any) -> CenteredColumns:
         """Some rows."""
@@ -107,7 +107,9 @@ class CenteredColumns(ArrayOperator):
         constant = self.constant if inside.size < columns.size else 0.0
         if not is_numpy(A):
             return CenteredColumns(A, self.means[inside], constant, empty)
-        A = np.subtract(A, self.means[inside], out=A if is_far(self.A) else None)  # theirs is a fresh copy
+        A = np.subtract(
+            A, self.means[inside], out=A if is_out_of_memory(self.A) else None
+        )  # theirs is a fresh copy
         if empty is not None:
             A[:, empty] = 0
         return np.append(A, np.full((A.shape[0], 1), constant, A.dtype), axis=1) if constant else A
@@ -176,7 +178,7 @@ def column_squares(A: Any, weight: Array) -> Array:
     if is_array(A):
         return weight @ (A * A)
     total, centred = weight.sum(), isinstance(A, CenteredColumns)
-    if is_far(A):
+    if is_out_of_memory(A):
         found, squares = (A.A if centred else A).moments(weight)
         squares = squares + total * (found - A.means if centred else found) ** 2
         squares = (A._without_empty(squares) if centred else squares).astype(A.dtype, copy=False)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ell12.backend import as_numpy, device, is_array, is_numpy, join, like, namespace, take
+from ell12.backend import as_array_of, as_numpy, concat, device, is_array, is_numpy, namespace, take
 from ell12.backend.compiled_code import can_compile, compiled_loop
 from ell12.operators.linear_operator import adjoint, input_shape, select_columns, to_dense
 from ell12.protocols import Array
@@ -226,7 +226,7 @@ class ColumnStore:
         self._columns = np.concatenate([self._columns, columns])
         if not is_numpy(block):
             together = is_array(block) and self._blocks
-            self._blocks = [join([*self._blocks, block], 1)] if together else [*self._blocks, block]
+            self._blocks = [concat([*self._blocks, block], 1)] if together else [*self._blocks, block]
             return block
         before = self._columns.size - columns.size
         if self._room is None:  # without room for more, which may be A itself: nothing is written to it
@@ -249,7 +249,7 @@ class ColumnStore:
 
     def _sent(self, values: Array) -> Array:
         """NumPy values where A is, unless that is here."""
-        return like(values, self.A) if is_array(self.A) and not is_numpy(self.A) else values
+        return as_array_of(values, self.A) if is_array(self.A) and not is_numpy(self.A) else values
 
     # Gram matrices
 
@@ -269,10 +269,10 @@ class ColumnStore:
     def _extend(self, new: Array) -> None:
         blocks, before = list(self._blocks), self._columns.size
         block = self._keep(new)
-        side = join([self._cross(old, block) for old in blocks], 0)
+        side = concat([self._cross(old, block) for old in blocks], 0)
         corner = self._cross(block, block)
         if not is_numpy(self._gram):
-            self._gram = join([join([self._gram, side], 1), join([adjoint(side), corner], 1)], 0)
+            self._gram = concat([concat([self._gram, side], 1), concat([adjoint(side), corner], 1)], 0)
             return
         size = self._columns.size
         held = self._gram if self._gram_room is None else self._gram_room

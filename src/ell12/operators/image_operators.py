@@ -28,7 +28,7 @@ from ell12.operators.linear_operator import (
     input_shape,
     output_shape,
     product,
-    sent_like,
+    sent_to_device_of,
 )
 from ell12.protocols import Array
 
@@ -168,10 +168,10 @@ class Convolution(ArrayOperator):
         self._set(input_shape=shape, output_shape=shape)
 
     def _apply(self, x: Array) -> Array:
-        return self._filter(x, sent_like(self.spectrum, x))
+        return self._filter(x, sent_to_device_of(self.spectrum, x))
 
     def _apply_adjoint(self, y: Array) -> Array:
-        return self._filter(y, conjugate_of(sent_like(self.spectrum, y)))
+        return self._filter(y, conjugate_of(sent_to_device_of(self.spectrum, y)))
 
     def _filter(self, x: Array, spectrum: Array) -> Array:
         xp, axes = namespace(x), tuple(range(x.ndim))
@@ -214,10 +214,10 @@ class Sampling(ArrayOperator):
 
     def _apply(self, x: Array) -> Array:
         xp = namespace(x)
-        return xp.take(xp.reshape(x, (-1,)), sent_like(self.indices, x), axis=0)
+        return xp.take(xp.reshape(x, (-1,)), sent_to_device_of(self.indices, x), axis=0)
 
     def _apply_adjoint(self, y: Array) -> Array:
-        entries = scatter(y, sent_like(self.indices, y), math.prod(self.input_shape))
+        entries = scatter(y, sent_to_device_of(self.indices, y), math.prod(self.input_shape))
         return namespace(y).reshape(entries, self.input_shape)
 
 
@@ -285,7 +285,7 @@ def _transfer_function(kernel: Array, shape: tuple[int, ...]) -> Array:
     xp = namespace(kernel)
     places = np.meshgrid(*(np.arange(k) - k // 2 for k in kernel.shape), indexing="ij")
     indices = np.ravel_multi_index(places, shape, mode="wrap").reshape(-1)
-    image = scatter(xp.reshape(kernel, (-1,)), sent_like(indices, kernel), math.prod(shape))
+    image = scatter(xp.reshape(kernel, (-1,)), sent_to_device_of(indices, kernel), math.prod(shape))
     return xp.fft.fftn(_complex(xp.reshape(image, shape)))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import eigh_tridiagonal
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from ell12.backend import as_numpy, inner, like, max_abs, norm, without_span
+from ell12.backend import as_array_of, as_numpy, inner, max_abs, norm, orthogonalise
 from ell12.protocols import Array
 
 DOUBT = 1e-4  # The bound fails, over random starts, with at most this chance.
@@ -71,7 +71,7 @@ def largest_eigenvalue(
         vector = apply(basis[-1])
         diagonal.append(inner(basis[-1], vector))
         for _ in range(2):
-            vector = without_span(vector, basis)
+            vector = orthogonalise(vector, basis)
         length = norm(vector)
         theta = float(eigh_tridiagonal(np.array(diagonal), np.array(beside), eigvals_only=True)[-1])
         beside.append(length)
@@ -94,7 +94,7 @@ def norm_from_gram(gram: Callable[[Array], Array], start: Array, enough: float =
     size = start.shape[0]
 
     def on_host(v: np.ndarray) -> np.ndarray:
-        return as_numpy(gram(like(v.ravel(), start)))
+        return as_numpy(gram(as_array_of(v.ravel(), start)))
 
     if size <= 2:  # too small for ARPACK
         squares = np.linalg.eigvalsh(np.stack([on_host(e) for e in np.eye(size)]))

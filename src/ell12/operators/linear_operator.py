@@ -130,7 +130,7 @@ def select_columns(A: Any, columns: Any) -> Any:
         return A[:, columns]
     if is_numpy(A):
         return A.T[columns].T  # np.take would first copy the whole of a matrix that is not in C order
-    return namespace(A).take(A, sent_like(columns, A), axis=1)
+    return namespace(A).take(A, sent_to_device_of(columns, A), axis=1)
 
 
 def has_columns(A: Any) -> bool:
@@ -152,9 +152,9 @@ def has_columns(A: Any) -> bool:
     )
 
 
-def is_far(A: Any) -> bool:
+def is_out_of_memory(A: Any) -> bool:
     """Whether the columns of A are out of memory, so that looking at all of them costs more than at some."""
-    return getattr(A, "is_far", False)
+    return getattr(A, "out_of_memory", False)
 
 
 def stored_entries(A: Any) -> float:
@@ -300,11 +300,11 @@ class ColumnSelection(ArrayOperator):
         self._set(dtype=dtype_of(self.A), norm_squared=getattr(self.A, "norm_squared", None))
 
     def _apply(self, x: Array) -> Array:
-        return product(self.A, scatter(x, sent_like(self.columns, x), input_shape(self.A)[0]))
+        return product(self.A, scatter(x, sent_to_device_of(self.columns, x), input_shape(self.A)[0]))
 
     def _apply_adjoint(self, y: Array) -> Array:
         x = adjoint_product(self.A, y)
-        return namespace(x).take(x, sent_like(self.columns, x), axis=0)
+        return namespace(x).take(x, sent_to_device_of(self.columns, x), axis=0)
 
 
 def _is_matrix(A: Any) -> bool:
@@ -360,7 +360,7 @@ def _as_columns(columns: Any, shape: tuple[int, ...]) -> Array:
     return columns
 
 
-def sent_like(value: Array, x: Array) -> Array:
+def sent_to_device_of(value: Array, x: Array) -> Array:
     """Return a NumPy array as the kind of x; any other is of that kind already."""
     return value if is_numpy(x) or not is_numpy(value) else backend.indices_like(value, x)
 

@@ -75,7 +75,7 @@ class Columns(ArrayOperator):
     _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False)  # what was found out of the data
     _reader: Any = field(init=False, repr=False)  # multiplies with all columns
 
-    is_far = True  # looking at all columns costs more than working with some
+    out_of_memory = True  # looking at all columns costs more than working with some
 
     def __post_init__(self) -> None:
         reader = ColumnReader(self.source)

@@ -14,7 +14,6 @@ import scipy.sparse
 from ell12.backend import (
     as_floating,
     as_numpy,
-    beside,
     count_true,
     indices_like,
     is_array,
@@ -22,6 +21,7 @@ from ell12.backend import (
     namespace,
     on_accelerator,
     refuse_gradient,
+    to_device_of,
     total,
 )
 from ell12.checks import check_entries, check_flags, naming
@@ -212,7 +212,7 @@ def l12_path(
         )
     X = as_operator(as_columns(X), "X")
     refuse_gradient(y, "y")
-    y = beside(as_floating(y, "y"), X, "y")
+    y = to_device_of(as_floating(y, "y"), X, "y")
     if output_shape(X) != tuple(y.shape):
         raise ValueError(f"X and y must have as many rows, got shapes {tuple(X.shape)} and {tuple(y.shape)}")
     check_entries(y, "y")

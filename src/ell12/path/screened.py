@@ -99,12 +99,14 @@ class ScreenedPath:
         self.below, self.above = self._at(1.0).slopes_at_zero(np.zeros(self.size))
         self.l2_weight, self.ridge = inner.l2_weight, ridge_of(self._at(1.0), self.zero)
         self.allowed = np.isfinite(self.above)
-        self.is_far = loss.out_of_memory
+        self.out_of_memory = loss.out_of_memory
         nothing = loss.point(self.zero)
         self.is_gram = loss.is_quadratic and loss.curvature(nothing) is not None
         self.most, every = min(LARGEST, loss.most_columns), np.flatnonzero(self.allowed)
         rows = math.prod(nothing.prediction.shape)
-        self.gathered = GATHERED**2 if self.is_far else GATHERED  # full gradients cost as many times more there
+        self.gathered = (
+            GATHERED**2 if self.out_of_memory else GATHERED
+        )  # full gradients cost as many times more there
         self.has_every = every.size <= min(self.most, max(rows, self.gathered * len(alphas)))
         self.columns = every if self.has_every else every[:0]
         self.gram: Any = None
@@ -182,7 +184,7 @@ class ScreenedPath:
         """For how many strengths some columns are likely to do."""
         enough = alphas >= 0.5 * self.before  # for smaller ones the strong rule says nothing
         seeks = self.l2_weight > 0 and np.count_nonzero(self.x) <= FEW  # which may need other columns
-        if seeks or not self.is_far:
+        if seeks or not self.out_of_memory:
             others = np.ones(self.size, dtype=bool)
             others[columns] = False
             enough &= alphas > float(np.max(reaches, where=others, initial=0.0))
@@ -244,7 +246,7 @@ class ScreenedPath:
             penalty = self._at(alpha).restrict(self.columns)
             if self.l2_weight > 0 and not np.any(point.x[self.above[self.columns] > 0]):
                 if penalty.violation(point.x, gradient) > target:
-                    if self.is_far:  # all other columns take long to read
+                    if self.out_of_memory:  # all other columns take long to read
                         point = inner.point(minimize(inner, penalty, point.x, tol=target / alpha).x)
                         found.append((point.x, inner.gradient(point)))
                     break

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from ell12.backend import as_numpy, beside, max_abs, precision, refuse_masked
+from ell12.backend import as_numpy, max_abs, precision, refuse_masked, to_device_of
 from ell12.checks import check_counts, check_numbers, check_scalars, check_share, naming
 from ell12.minimization import certificate, minimize
 from ell12.minimization.solver_choice import check_kind
@@ -96,7 +96,7 @@ def one_sparse_fit(loss: Any, penalty: Any, alpha: float = 0.0) -> Array:
     """
     structure = Structure.of(penalty, loss.start().shape[0])
     x = _fit_columns(loss, structure, structure.columns(structure.weight == 0))
-    return beside(_best_modulus(loss, structure, x, alpha * _parts(penalty)[0].ridge)[0], loss.start(), "x")
+    return to_device_of(_best_modulus(loss, structure, x, alpha * _parts(penalty)[0].ridge)[0], loss.start(), "x")
 
 
 def first_strength(loss: Any, penalty: Any) -> float:
@@ -395,4 +395,4 @@ def _accuracy(x: Array) -> float:
 
 def _point(loss: Any, x: Array) -> Point:
     """A NumPy array as a point, sent to where the data are."""
-    return loss.point(beside(x, loss.start(), "x"))
+    return loss.point(to_device_of(x, loss.start(), "x"))

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ell12.backend import as_numpy, indices_like, namespace, norm, positions
+from ell12.backend import arange_like, as_numpy, indices_like, namespace, norm
 from ell12.checks import check_flags, check_weights, naming
 from ell12.penalties.moduli import ModuliL12
 from ell12.penalties.penalty_base import DiagonalCurvature, GroupCurvature
@@ -309,7 +309,7 @@ class RowsL12(BlockL12):
         xp, some = namespace(x), moduli[:, None] > 0
         unit = self._allowed(x) / xp.where(some, moduli[:, None], 1)
         # A row without a direction that must grow (l2_weight above its weight) grows along one entry.
-        single = xp.astype(positions(x) == xp.argmax(x, axis=1, keepdims=True), x.dtype)
+        single = xp.astype(arange_like(x) == xp.argmax(x, axis=1, keepdims=True), x.dtype)
         return new[:, None] * xp.where(some, unit, single)
 
     def spread(self, values: Array) -> Array:

@@ -8,7 +8,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ell12.backend import as_floating, as_numpy, indices_like, is_complex, is_numpy, like, max_abs, namespace, norm
+from ell12.backend import (
+    as_array_of,
+    as_floating,
+    as_numpy,
+    indices_like,
+    is_complex,
+    is_numpy,
+    max_abs,
+    namespace,
+    norm,
+)
 from ell12.backend.number_types import l1_and_l2
 from ell12.checks import as_array, as_step, check_flags, check_numbers, naming
 from ell12.penalties.penalty_base import PenaltyBase
@@ -163,7 +173,7 @@ class ModuliL12(PenaltyBase):
             total, length = l1_and_l2(moduli)
         else:  # what an infinite weight holds at zero costs nothing
             xp = namespace(x)
-            weights = like(self.weights, x)
+            weights = as_array_of(self.weights, x)
             weights = xp.where(moduli != 0, weights, 0) if self._infinite else weights
             total, length = float(xp.sum(weights * xp.abs(moduli))), norm(moduli)
         return total - self.l2_weight * length + 0.5 * self.ridge * length * length
@@ -205,7 +215,7 @@ class ModuliL12(PenaltyBase):
         """``alpha w``, one for each modulus."""
         if self.weights is None:
             return self.strength
-        weights = like(self.weights, x)
+        weights = as_array_of(self.weights, x)
         return self.strength * weights if self.strength > 0 else namespace(x).zeros_like(weights)
 
     def _free_like(self, x: Array) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_numpy, device, indices_like, is_array, is_numpy, like, max_abs, namespace, take
+from ell12.backend import as_array_of, as_numpy, device, indices_like, is_array, is_numpy, max_abs, namespace, take
 from ell12.checks import set_numbers
 from ell12.protocols import Array, Curvature, Penalty, Wrapper, with_alpha
 
@@ -190,7 +190,7 @@ class GroupCurvature(DiagonalCurvature):
         """The block of the given entries, which a NumPy array names, as a dense matrix."""
         matrix, directions = super().matrix(columns), take(self.directions, columns, 0)
         same = self.labels[columns][:, None] == self.labels[columns]
-        return matrix - like(same, matrix) * directions[:, None] * directions[None, :]
+        return matrix - as_array_of(same, matrix) * directions[:, None] * directions[None, :]
 
     def product(self, columns: Array) -> Callable[[Array], Array]:
         """The map ``v -> matrix(columns) v``."""

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse
 
-from ell12.backend import all_finite, count_true, like, max_abs, namespace, norm, positions
+from ell12.backend import all_finite, arange_like, as_array_of, count_true, max_abs, namespace, norm
 from ell12.checks import as_array, as_step
 from ell12.operators.krylov import norm_from_gram
 from ell12.penalties.penalty_base import PenaltyBase
@@ -78,7 +78,7 @@ class Spectral(PenaltyBase, ABC):
         U, s, V = _factors(x)
         if s.shape[0] == 0:
             top = spectral_norm(gradient)
-            return float(self.prox_values(like(np.array([top]), s), 1.0)[0]) if top < math.inf else top
+            return float(self.prox_values(as_array_of(np.array([top]), s), 1.0)[0]) if top < math.inf else top
         slope = self.slope_at_zero(s.shape[0])
         beyond = norm_beyond(gradient, U, V, enough=slope) - slope
         return max(beyond, self.tangent_violation(x, gradient), 0.0) if beyond < math.inf else beyond
@@ -249,7 +249,7 @@ def lanczos_norm(G: Any, U: Array | None, V: Array | None, enough: float, values
         u = beyond(G @ beyond(v, V), U)
         return beyond(G.T @ u, V)
 
-    return norm_from_gram(gram, like(np.random.default_rng(0).standard_normal(G.shape[1]), values), enough)
+    return norm_from_gram(gram, as_array_of(np.random.default_rng(0).standard_normal(G.shape[1]), values), enough)
 
 
 def thin_norm(A: Array) -> float:
@@ -368,12 +368,12 @@ class TruncatedNuclear(SpectralDifference):
         """The largest stay, the others are soft-thresholded."""
         xp = namespace(s)
         shrunk = s - self.strength * step
-        return xp.where(positions(s) < self.rank, s, xp.where(shrunk > 0, shrunk, 0))
+        return xp.where(arange_like(s) < self.rank, s, xp.where(shrunk > 0, shrunk, 0))
 
     def slopes_of(self, s: Array) -> Array:
         """Alpha beyond the largest."""
         xp = namespace(s)
-        return xp.where(positions(s) < self.rank, 0 * s, self.strength)
+        return xp.where(arange_like(s) < self.rank, 0 * s, self.strength)
 
     def slope_at_zero(self, rank: int) -> float:
         """Alpha, or 0 while one more would be free."""
@@ -387,4 +387,4 @@ class TruncatedNuclear(SpectralDifference):
     def subtracted_slopes(self, s: Array) -> Array:
         """Alpha for the largest, zero beyond."""
         xp = namespace(s)
-        return xp.where((positions(s) < self.rank) & (s > 0), self.strength, 0 * s)
+        return xp.where((arange_like(s) < self.rank) & (s > 0), self.strength, 0 * s)

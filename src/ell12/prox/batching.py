@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import (
+    as_array_of,
     as_numpy,
-    constant,
     device,
     indices_like,
     is_half,
     is_number,
     is_numpy,
-    like,
     namespace,
     refuse_masked,
+    stop_gradient,
 )
 from ell12.backend import compiled_code as cuda
 from ell12.checks import naming
@@ -51,7 +51,7 @@ def lay_out(z: Array, t: Any, weights: Any, axis: int | tuple[int, ...] | None) 
         return xp.astype(x, z.dtype) if is_half(z) else x
 
     work = as_single(z)
-    w_rows = None if weights is None else rows_of(xp.broadcast_to(like(weights, work), shape))
+    w_rows = None if weights is None else rows_of(xp.broadcast_to(as_array_of(weights, work), shape))
     return rows_of(work), thresholds(t, work, shape, axes), w_rows, restore
 
 
@@ -62,7 +62,7 @@ def thresholds(t: Any, z: Array, shape: tuple[int, ...], axes: tuple[int, ...]) 
     """
     if is_number(t):
         return float(t)
-    t, batch_shape = like(t, z), tuple(n for a, n in enumerate(shape) if a not in axes)
+    t, batch_shape = as_array_of(t, z), tuple(n for a, n in enumerate(shape) if a not in axes)
     kept = tuple(1 if a in axes else n for a, n in enumerate(shape))
     if tuple(t.shape) not in ((), batch_shape, kept):
         got = tuple(t.shape)
@@ -91,7 +91,7 @@ def plain_row_norms(rows: Array) -> Array:
     """`row_norms` without branches: the reference of the kernel in tests."""
     xp = namespace(rows)
     size = xp.abs(rows)
-    top = constant(xp.max(size, axis=-1, keepdims=True))
+    top = stop_gradient(xp.max(size, axis=-1, keepdims=True))
     scale = xp.where(top > 0, top, 1)
     square = xp.sum((size / scale) ** 2, axis=-1, keepdims=True)
     return xp.where(top == 0, 0, scale * xp.sqrt(xp.where(top == 0, 1, square)))
@@ -140,7 +140,7 @@ class Groups:
         A group of zeros that must grow (``l2_weight`` above its weight) grows along its first entry.
         """
         xp, some = namespace(z), self.spread(norms > 0)
-        unit = z / self.spread(constant(xp.where(norms > 0, norms, 1)))
+        unit = z / self.spread(stop_gradient(xp.where(norms > 0, norms, 1)))
         length = self.norms(unit)  # not 1 where the norm of z is so small that it has few digits
         unit = unit / self.spread(xp.where(norms > 0, length, 1))
         first = xp.astype(self._beside(self.first, z), z.dtype)

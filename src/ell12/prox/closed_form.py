@@ -7,7 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import constant, is_complex, is_number, is_numpy, like, namespace, norm, positions, safe_square
+from ell12.backend import (
+    arange_like,
+    as_array_of,
+    is_complex,
+    is_number,
+    is_numpy,
+    namespace,
+    norm,
+    safe_square,
+    stop_gradient,
+)
 from ell12.backend.compiled_code import can_compile
 from ell12.protocols import Array
 from ell12.prox.batching import Groups, as_single
@@ -31,7 +41,7 @@ def prox_vector(z: Array, t: float, l2_weight: float, weights: Any = None, posit
         return x
     work = as_single(z)
     if weights is not None:
-        weights = xp.reshape(xp.broadcast_to(like(weights, work), tuple(z.shape)), (-1,))
+        weights = xp.reshape(xp.broadcast_to(as_array_of(weights, work), tuple(z.shape)), (-1,))
     x = xp.reshape(prox_rows(xp.reshape(work, (-1,)), t, l2_weight, weights, positive), tuple(z.shape))
     return xp.astype(x, z.dtype, copy=False)
 
@@ -56,7 +66,7 @@ def plain_prox_rows(z: Array, t: Any, l2_weight: Any, weights: Array | None, pos
     u = size - (t if weights is None else t * weights)
     # Case one, some u is positive. Scaled by the largest, so that no square overflows or underflows; 1 stands in
     # for what would divide by zero. A NaN is found by the sum (some libraries' max drops it) and comes out here.
-    top = constant(xp.max(u, axis=-1, keepdims=True))
+    top = stop_gradient(xp.max(u, axis=-1, keepdims=True))
     above = xp.where(u < 0, 0, u)
     scaled = above / xp.where(top > 0, top, 1)
     square = xp.sum(scaled * scaled, axis=-1, keepdims=True)
@@ -66,7 +76,7 @@ def plain_prox_rows(z: Array, t: Any, l2_weight: Any, weights: Array | None, pos
     # Case two, none is: the first largest stays. (|z| and x order as u does, and round no more than x does.)
     grown = size + t * (l2_weight - (1.0 if weights is None else weights))
     largest = xp.argmax(size if weights is None else grown, axis=-1, keepdims=True)
-    single = xp.where((positions(z) == largest) & (grown > 0), grown, 0)
+    single = xp.where((arange_like(z) == largest) & (grown > 0), grown, 0)
     x = xp.where(some, several, single)
     return x if positive else with_signs(xp, x, z, size)
 
@@ -87,7 +97,7 @@ def with_signs(xp: Any, x: Array, z: Array, size: Array) -> Array:
     if not is_complex(z):
         return xp.where(z < 0, -x, x)
     large = xp.where(size < 1e-18, xp.full_like(size, 2.0**64), 1.0)  # dividing by a subnormal number overflows
-    unit = xp.where(size > 0, (large * z) / constant(xp.where(size > 0, large * size, 1)), 1)
+    unit = xp.where(size > 0, (large * z) / stop_gradient(xp.where(size > 0, large * size, 1)), 1)
     return x * (unit / xp.abs(unit))
 
 
@@ -145,10 +155,10 @@ def _largest_direction(z: Array, t: float, weights: Any, positive: bool) -> Arra
     size = z if positive else xp.abs(z)
     order = size
     if weights is not None:
-        size, weights = _without_infinite(xp, size, xp.broadcast_to(like(weights, z), tuple(z.shape)))
+        size, weights = _without_infinite(xp, size, xp.broadcast_to(as_array_of(weights, z), tuple(z.shape)))
         order = size - t * weights
     largest = xp.argmax(xp.reshape(order, (-1,)))
-    unit = xp.reshape(xp.astype(positions(xp.reshape(z, (-1,))) == largest, size.dtype), tuple(z.shape))
+    unit = xp.reshape(xp.astype(arange_like(xp.reshape(z, (-1,))) == largest, size.dtype), tuple(z.shape))
     return unit if positive else with_signs(xp, unit, z, size)
 
 

@@ -9,7 +9,7 @@ import numpy as np  # noqa: F401 -- for the examples
 
 from ell12.backend import is_complex, refuse_masked
 from ell12.minimization import Run
-from ell12.operators import sent_like
+from ell12.operators import sent_to_device_of
 from ell12.operators.image_operators import Identity, Sampling
 from ell12.protocols import Array
 from ell12.restoration.pixels import as_image, channels_first, filled, mask_like, refuse_far, without_unknown
@@ -83,7 +83,7 @@ def denoise_tv(
     shapes = (ISOTROPIC, ANISOTROPIC) if options.alpha is None and loss == "squared" else (ANISOTROPIC,)
 
     def estimate() -> float:
-        return noise_level(y, ndim, None if is_complex(y) else sent_like(live_pixels(y, None), y))
+        return noise_level(y, ndim, None if is_complex(y) else sent_to_device_of(live_pixels(y, None), y))
 
     A = Identity(tuple(y.shape))
     return ImageProblem(y, A, y, ndim, options, shapes, estimate, base_tol=0.05).restore()

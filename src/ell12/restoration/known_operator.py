@@ -11,7 +11,6 @@ import numpy as np  # noqa: F401 -- for the examples
 
 from ell12.backend import (
     as_floating,
-    beside,
     inner,
     is_array,
     is_complex,
@@ -20,6 +19,7 @@ from ell12.backend import (
     namespace,
     real_dtype,
     refuse_masked,
+    to_device_of,
 )
 from ell12.checks import check_entries, check_flags
 from ell12.minimization import Run
@@ -225,7 +225,7 @@ def restore_tv(
     if channel_axis not in (None, 0):
         raise ValueError(f"channel_axis must be 0 or None for a general operator, got {channel_axis!r}")
     A, inside = _on_images(A)
-    y = beside(as_image(y, "y"), inside, "y")
+    y = to_device_of(as_image(y, "y"), inside, "y")
     if is_array(inside) and not is_numpy(inside):  # other libraries multiply arrays of one precision only
         y = namespace(inside).astype(y, inside.dtype)
     if math.prod(y.shape) != math.prod(output_shape(A)):

@@ -23,7 +23,7 @@ from ell12.backend import (
     refuse_masked,
 )
 from ell12.checks import check_container, naming
-from ell12.operators import sent_like
+from ell12.operators import sent_to_device_of
 from ell12.operators.image_operators import (
     Convolution,
     Identity,
@@ -139,7 +139,7 @@ def mask_like(mask: Any, image: Any, channel_axis: int | None) -> Array:
     mask = as_mask(mask)
     if getattr(image, "is_sparse", False):
         raise TypeError("image must be a dense array, got a sparse tensor")
-    mask = sent_like(mask, image) if is_array(image) and not is_numpy(image) else as_numpy(mask)
+    mask = sent_to_device_of(mask, image) if is_array(image) and not is_numpy(image) else as_numpy(mask)
     with naming("image"):  # such as rows of different lengths
         shape = tuple(np.shape(image))
     ndim = len(shape)

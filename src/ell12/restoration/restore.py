@@ -16,7 +16,7 @@ from ell12.checks import check_counts, check_flags, check_scalars, check_word, i
 from ell12.losses import AbsoluteLoss, KullbackLeiblerLoss, SquaredLoss
 from ell12.minimization import Result, Run, Status, minimize
 from ell12.minimization.loop import check_limits
-from ell12.operators import sent_like
+from ell12.operators import sent_to_device_of
 from ell12.operators.image_operators import (
     Identity,
     Sampling,
@@ -296,7 +296,7 @@ class ImageProblem:
 
     def _by_numpy(self, A: Any) -> Restoration:
         """The same with NumPy arrays; what comes out is of the kind that went in."""
-        back = partial(sent_like, x=self.start)
+        back = partial(sent_to_device_of, x=self.start)
         run = self.options.run or Run()
         measure = {name: lambda x, f=f: f(back(x)) for name, f in (run.measure or {}).items()}
         options = replace(self.options, run=replace(run, measure=measure))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from ell12.backend import inner, namespace
-from ell12.operators import sent_like
+from ell12.operators import sent_to_device_of
 from ell12.operators.image_operators import Identity, Sampling
 from ell12.protocols import Array, Iterate, Loss, Needs, Penalty, Point, Solver
 from ell12.restoration.stencil import STEPS
@@ -200,6 +200,6 @@ def _data(loss: Any, sweep: Any) -> tuple[Array, Array | None]:
     """The image that the loss compares with, and where it does; both as the sweep sees them."""
     if isinstance(loss.A, Identity):
         return sweep.laid_out(loss.b), None
-    mask = sent_like(loss.A.mask, loss.b)
+    mask = sent_to_device_of(loss.A.mask, loss.b)
     weight = sweep.laid_out(namespace(mask).astype(mask, loss.b.dtype))
     return sweep.laid_out(loss.A.H @ loss.b), weight

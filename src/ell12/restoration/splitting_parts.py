@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import is_complex, is_numpy, like, namespace, norm
+from ell12.backend import as_array_of, is_complex, is_numpy, namespace, norm
 from ell12.operators import Composition, adjoint_product, product
 from ell12.operators.image_operators import Convolution, FourierSampling, Identity, RealInput, Sampling, Stacked
 from ell12.protocols import Array, Point, SplitLoss, offers
@@ -135,7 +135,7 @@ def exact_solver(A: Any, penalty: Any, x: Array) -> Solve:
             "AlternatingMinimization(inner='cg') or SmoothedGradient()"
         )
     shape = tuple(x.shape)[len(x.shape) - penalty.ndim :]
-    laplacian = like(difference_symbol(shape, penalty.boundary, penalty.relative_spacing), x)
+    laplacian = as_array_of(difference_symbol(shape, penalty.boundary, penalty.relative_spacing), x)
     fidelity = _fidelity_symbol(A, x)
     axes = tuple(range(-penalty.ndim, 0))
 
@@ -188,13 +188,15 @@ def _fidelity_symbol(A: Any, x: Array) -> Any:
     if isinstance(A, Identity):
         return 1.0
     if isinstance(A, Convolution):
-        return like(namespace(A.spectrum).abs(A.spectrum) ** 2, x)
+        return as_array_of(namespace(A.spectrum).abs(A.spectrum) ** 2, x)
     xp = namespace(A.mask)
     if is_complex(x):
-        return like(A.mask, x)
+        return as_array_of(A.mask, x)
     axes = tuple(range(len(A.mask.shape)))
     mirrored = xp.roll(xp.flip(A.mask), (1,) * len(axes), axis=axes)
-    return (like(A.mask, x) + like(mirrored, x)) / 2  # a coefficient of a real image determines its conjugate
+    return (
+        as_array_of(A.mask, x) + as_array_of(mirrored, x)
+    ) / 2  # a coefficient of a real image determines its conjugate
 
 
 def _solve_cosine(right: np.ndarray, symbol: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:

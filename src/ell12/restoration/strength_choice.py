@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.ndimage import uniform_filter
 
-from ell12.backend import as_numpy, inner, is_complex, like, namespace
-from ell12.operators import adjoint_product, output_shape, product, sent_like
+from ell12.backend import as_array_of, as_numpy, inner, is_complex, namespace
+from ell12.operators import adjoint_product, output_shape, product, sent_to_device_of
 from ell12.operators.image_operators import Convolution, Identity, MirroredConvolution, Sampling, Stacked
 from ell12.path import best_on_log_grid
 from ell12.protocols import Array
@@ -103,7 +103,7 @@ class _Score:
         random, count = np.random.default_rng(0), max(1, SAMPLE // math.prod(data.shape))
         self.signs = [self._random_signs(random, is_complex(data)) for _ in range(count)]
         self.counts = self._sums(np.abs(self.signs[0]) ** 2)
-        changed = [data + self.change * like(signs, data) for signs in self.signs]
+        changed = [data + self.change * as_array_of(signs, data) for signs in self.signs]
         concat, self.axis = namespace(data).concat, -problem.ndim - 1
         masks = None if mask is None else concat([mask] * (1 + count), axis=self.axis)
         self.all = _joined(problem, concat([data, *changed], axis=self.axis), masks)
@@ -209,7 +209,7 @@ def _tiles_of(problem: Any) -> tuple[Array, Array | None, np.ndarray]:
     def tiles(x: Array) -> Array:
         return namespace(x).stack([x[(..., *window)] for window in windows], axis=-ndim - 1)
 
-    known = None if isinstance(A, Identity) else sent_like(A.mask, image)
+    known = None if isinstance(A, Identity) else sent_to_device_of(A.mask, image)
     live = live_pixels(problem.pixels, known, problem.opponents)
     return tiles(image), None if known is None else tiles(known), tiles(live)
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypedDict
 
 import numpy as np
 
-from ell12.backend import is_complex, is_number, is_numpy, like, max_abs, namespace, norm
+from ell12.backend import as_array_of, is_complex, is_number, is_numpy, max_abs, namespace, norm
 from ell12.backend.compiled_code import can_compile
 from ell12.checks import as_array, as_step, check_counts, check_flags, check_word
 from ell12.losses import SquaredLoss
@@ -162,7 +162,7 @@ class TotalVariationL12(PenaltyBase):
         """A number times the weight of each image, to be multiplied with the differences of x."""
         if self.weights is None:
             return number
-        return like(np.reshape(number * np.asarray(self.weights), (-1,) + (1,) * len(x.shape)), x)
+        return as_array_of(np.reshape(number * np.asarray(self.weights), (-1,) + (1,) * len(x.shape)), x)
 
     def prox(self, x: Array, step: float) -> Array:
         """The minimiser of ``1/2 ||. - x||^2 + step * value(.)``: a denoising problem, solved numerically."""

@@ -249,7 +249,7 @@ def information_criteria(
         eps = (1e-2 if isinstance(model, L12CoxRegressor) else 1e-3) if eps is None else eps
         alphas = alpha_grid(model._first_strength(problems, penalty), size, eps)
     alphas = falling(alphas)
-    runs = [model._solve(problem, penalty, alphas, sparse=problem.is_far) for problem in problems]
+    runs = [model._solve(problem, penalty, alphas, sparse=problem.out_of_memory) for problem in problems]
     judged = judge(model, problems, penalty, runs, alphas, data.sample_weight)
     warn_if_not_converged(model, [run for path in runs for run in path])
     coefs, intercepts, selected = _coefficients(model, problems, penalty, runs)
@@ -315,10 +315,12 @@ def _coefficients(
         xp = namespace(pairs[0][0])
         coef = xp.concat([coef for coef, _ in pairs])
         selected.append(int(np.any(as_numpy(coef) != 0, axis=0).sum()))
-        columns.append([scipy.sparse.csc_array(row[:, None]) for row in coef] if problems[0].is_far else coef)
+        columns.append(
+            [scipy.sparse.csc_array(row[:, None]) for row in coef] if problems[0].out_of_memory else coef
+        )
         levels.append(xp.astype(xp.concat([level for _, level in pairs]), coef.dtype))
     intercepts = xp.stack(levels, axis=-1)
-    if problems[0].is_far:
+    if problems[0].out_of_memory:
         rows = [scipy.sparse.hstack(parts, format="csc") for parts in zip(*columns, strict=True)]
         return (rows[0] if len(rows) == 1 else rows), _one(intercepts), np.array(selected)
     return _one(xp.stack(columns, axis=-1)), _one(intercepts), np.array(selected)

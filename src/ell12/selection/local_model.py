@@ -27,7 +27,7 @@ from ell12.linear_model.refit import refit
 from ell12.linear_model.row_fits import is_chunked
 from ell12.linear_model.sparse_model import SparseLinearModel
 from ell12.losses import CoxLoss, HuberLoss, LogisticLoss, SquaredLoss
-from ell12.operators import is_far, select_columns, to_dense
+from ell12.operators import is_out_of_memory, select_columns, to_dense
 from ell12.operators.centering import CenteredColumns, column_squares
 from ell12.operators.gram import weighted_gram
 from ell12.operators.linear_operator import product
@@ -275,7 +275,7 @@ def local_model(
     X: Any, y: Any, model: Any, label: Any, sample_weight: Any, offset: Any, n_jobs: int | None
 ) -> LocalModel:
     """The model that intervals are wanted for, fitted here if it is not yet."""
-    if is_chunked(X) or is_far(X):
+    if is_chunked(X) or is_out_of_memory(X):
         raise TypeError("X must be in memory for intervals: a NumPy array, a DataFrame or a sparse matrix")
     X, y, sample_weight, offset = (
         as_numpy(part) if passes(part) else part for part in (X, y, sample_weight, offset)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ell12.backend import as_numpy, like, norm, precision, rounding
+from ell12.backend import as_array_of, as_numpy, norm, precision, rounding
 from ell12.checks import check_scalars
 from ell12.operators.krylov import conjugate_gradients
 from ell12.protocols import (
@@ -99,7 +99,7 @@ class SmoothProblem:
     def leaving(self, here: Place) -> Callable[[Any], Any]:
         """The map from an x to the entries of groups that would turn back through zero on the way there."""
         x, used = here.point.x, here.x != 0
-        return lambda full: used & as_numpy(self.penalty.sign_changes(x, like(full, x)))
+        return lambda full: used & as_numpy(self.penalty.sign_changes(x, as_array_of(full, x)))
 
     def fits(self, columns: int) -> bool:
         """Whether a dense Hessian in this number of columns is small compared with the data."""
@@ -163,7 +163,6 @@ class _NewtonSolver:
         problem, point, steps = self.problem(loss, penalty, start), start, self.first_steps
         take_newton_step = NewtonStep(problem)
         take_proximal_step = ProximalStep(loss, penalty, self.step, start)
-        is_far = loss.out_of_memory
         while True:
             lowest, left = math.inf, FIRST_STEPS
             for n, iterate in enumerate(NonmonotoneAPG(self.step).iterates(loss, penalty, point), 1):
@@ -171,7 +170,7 @@ class _NewtonSolver:
                 fell = iterate.objective < lowest - rounding(iterate.objective, iterate.point.x)
                 lowest, left = (iterate.objective, FIRST_STEPS) if fell else (lowest, left - 1)
                 near = n >= steps or left == 0 or iterate.optimality <= self.switch * penalty.alpha
-                if near and not is_far and problem.may_use_newton(iterate.point):
+                if near and not loss.out_of_memory and problem.may_use_newton(iterate.point):
                     break
             here, progress = problem.place(iterate.point), True
             while progress:
@@ -301,7 +300,7 @@ class NewtonStep:
     def _lower(self, here: Place, full: Any, linear: float) -> Place | None:
         """The place of an x, if the objective falls there by enough or, near the end, the violation."""
         problem = self.problem
-        point = problem.loss.point(like(full, here.point.x))
+        point = problem.loss.point(as_array_of(full, here.point.x))
         value = objective(problem.loss, problem.penalty, point)
         if value < here.objective + 1e-4 * min(linear, 0.0):
             return problem.place(point, value)
@@ -316,7 +315,7 @@ def hessian_product(problem: SmoothProblem, place: Place, columns: Any) -> Calla
     penalty = problem.penalty.curvature(place.point.x).product(columns)
 
     def product(v: Any) -> Any:
-        there = like(v, place.point.x)
+        there = as_array_of(v, place.point.x)
         return as_numpy(loss(there) + penalty(there))
 
     return product

@@ -121,8 +121,8 @@ class _Columns(PiecewiseProblem):
         super().__init__(loss, penalty, start)
         self._step: ProximalStep | None = None
         self.free = np.flatnonzero(~penalty.kinks(start.x))
-        self.is_far = loss.out_of_memory
-        entries = math.inf if self.is_far else start.x.size * math.prod(start.prediction.shape)
+        self.out_of_memory = loss.out_of_memory
+        entries = math.inf if self.out_of_memory else start.x.size * math.prod(start.prediction.shape)
         self.is_small, self.may_follow, self.ratio = entries <= SMALL, False, 0.0
 
     def solver_after(self, ending: Ending) -> str:
@@ -203,9 +203,9 @@ class _Columns(PiecewiseProblem):
     def newton_iterates(self, here: Place, ending: Ending) -> _Iterates:
         """`SupportNewton` in the columns that violate until these are solved for; in all, if they are many."""
         every = ending == "curved" and self.is_small
-        columns = np.arange(here.x.size) if every else self.columns(here, 0 if self.is_far else here.x.size)
+        columns = np.arange(here.x.size) if every else self.columns(here, 0 if self.out_of_memory else here.x.size)
         solver = SupportNewton(step="backtracking") if self.ratio <= LATE else SupportNewton(0.0)
-        if columns.size > here.x.size // 2 and not self.is_far:
+        if columns.size > here.x.size // 2 and not self.out_of_memory:
             yield from _decreasing(solver, self.loss, self.penalty, here.point, here.objective)
         loss, penalty = self.loss.restrict(columns), self.penalty.restrict(columns)
         start, x = Point(here.point.x[columns], here.point.prediction), here.point.x

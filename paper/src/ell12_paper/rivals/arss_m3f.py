@@ -181,7 +181,7 @@ class ARSSM3F(Rival):
             if before - here.value <= self.outer_tol * before:
                 break
         for last in itertools.islice(conjugate_descent(problem, here), self.final_steps):
-            yield Iterate(last.point, last.value, last.slope.norm(), capped=True)
+            yield Iterate(last.point, last.value, last.slope.norm(), rank_bound=True)
 
     def _steps(self, problem: ManifoldProblem, here: DescentPoint) -> Iterator[DescentPoint]:
         """A limited number of conjugate gradient steps."""

@@ -78,7 +78,7 @@ class LMaFit(Rival):
             q = fit.step()
             bound = fit.V.shape[1] >= limit and k % CHECK_EVERY == 0
             optimality = penalty.tangent_violation(fit.x.x, fit.gradient) if bound else fit.size
-            yield Iterate(fit.x, loss.value(fit.x), optimality, capped=bound)
+            yield Iterate(fit.x, loss.value(fit.x), optimality, rank_bound=bound)
             if fit.V.shape[1] < limit and abs(1 - q) < self.stall:
                 fit.grow(min(max(min(5, limit // 5), 1), limit - fit.V.shape[1]), rng)
 
