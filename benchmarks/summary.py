@@ -152,7 +152,7 @@ def denoising() -> Line:
 
 def gpu() -> Line:
     times = {row["what"]: row["seconds"] for row in read("gpu")}
-    where = "to 0.0001 at 0.1 of the largest strength"
+    where = "to 0.0001 at 0.1 of the largest alpha"
     return Line(
         "A Lasso of 20,000 x 80,000 in float32 on a GPU (H200), stationarity 1e-4",
         seconds(times[f"fit {where}, l2_weight 0, PyTorch"]),

@@ -164,10 +164,10 @@ class _NewtonSolver:
         take_newton_step = NewtonStep(problem)
         take_proximal_step = ProximalStep(loss, penalty, self.step, start)
         while True:
-            lowest, left = math.inf, FIRST_STEPS
+            lowest, left, digit = math.inf, FIRST_STEPS, rounding(1.0, point.x)
             for n, iterate in enumerate(NonmonotoneAPG(self.step).iterates(loss, penalty, point), 1):
                 yield iterate
-                fell = iterate.objective < lowest - rounding(iterate.objective, iterate.point.x)
+                fell = iterate.objective < lowest - digit * abs(iterate.objective)
                 lowest, left = (iterate.objective, FIRST_STEPS) if fell else (lowest, left - 1)
                 near = n >= steps or left == 0 or iterate.optimality <= self.switch * penalty.alpha
                 if near and not loss.out_of_memory and problem.may_use_newton(iterate.point):
