@@ -200,10 +200,9 @@ def measured(
             left = (time.monotonic() - begun) / done * (len(trials) - done)
             show(n_before + done, total, futures[future], left)
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
         for process in set(multiprocessing.active_children()) - others:
             process.kill()
-            process.join()
+        pool.shutdown(cancel_futures=True)  # waits for its thread, which looks for its pipes at the exit
 
 
 def _result(future: Any) -> Measurement:
