@@ -1,8 +1,12 @@
 """A loss of one's own: Gamma regression, whose gradient has no Lipschitz constant."""
 
 # [loss]
+from dataclasses import dataclass
+
 import numpy as np
 
+from ell12.linear_model import Family
+from ell12.losses import LinearLoss
 from ell12.protocols import ColumnLoss, Loss, Point
 
 
@@ -58,6 +62,39 @@ class ColumnGammaLoss(GammaLoss, ColumnLoss):
         """The same as a map."""
         A, ratio = self.A[:, columns], self.b * np.exp(-point.prediction)
         return lambda v: A.T @ (ratio * (A @ v))
+
+
+# [family]
+class RowwiseGammaLoss(LinearLoss):
+    """The same as a sum over rows, with weights: a function of each prediction and its two derivatives."""
+
+    second_bound = np.inf  # of the second derivative
+
+    def _pointwise(self, prediction):
+        return self.b * np.exp(-prediction) + prediction
+
+    def _slope(self, prediction):
+        return 1 - self.b * np.exp(-prediction)
+
+    def _second(self, prediction):
+        return self.b * np.exp(-prediction)
+
+
+@dataclass(frozen=True)
+class Gamma(Family):
+    """The loss without its data, for estimators."""
+
+    def loss(self, A, y, *, sample_weight, offset, scale):
+        """The loss with its data."""
+        return RowwiseGammaLoss(A, y * np.exp(-offset), sample_weight=sample_weight, scale=scale)
+
+    def mean(self, eta):
+        """The expected amount."""
+        return np.exp(eta)
+
+    def deviance(self, y, eta):
+        """How badly eta predicts each amount: what cross-validation compares."""
+        return 2 * (y * np.exp(-eta) - 1 - np.log(y) + eta)
 
 
 # [end]
