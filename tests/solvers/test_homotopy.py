@@ -193,3 +193,13 @@ def test_an_estimator_with_an_intercept(positive, monkeypatch):
     rival = Lasso(1e-3, positive=positive, tol=1e-10, max_iter=10**6).fit(X.toarray(), b + 20)
     np.testing.assert_allclose(model.coef_, rival.coef_, atol=1e-4)
     assert model.intercept_ == pytest.approx(rival.intercept_, abs=1e-3)
+
+
+def test_on_the_papers_problem_a_homotopy_follows_only_where_nearly_as_many_columns_as_rows_are_in_use():
+    problem = datasets.compressed_sensing(0, n_samples=200, n_features=800)
+    loss = SquaredLoss(problem.A, problem.b)
+    for alpha, follows in ((0.01, False), (0.01 / 256, True)):
+        result = minimize(loss, L12(alpha), tol=1e-3)
+        assert result.converged
+        assert ("Homotopy" in result.solver) is follows
+        assert bool(np.count_nonzero(result.x) > 0.9 * 200) is follows

@@ -78,7 +78,7 @@ class RangeInWords(str):
     def __new__(
         cls, values: Iterable[float], show: Callable[[float], str] = number, unit: str = "{}"
     ) -> RangeInWords:
-        """Keep the numbers beside the words."""
+        """Keep the numbers next to the words."""
         known = tuple(values)
         new = super().__new__(cls, unit.format(span(known, show)) if known else "")
         new.values, new.show, new.unit = known, show, unit

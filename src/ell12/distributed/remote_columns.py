@@ -26,7 +26,7 @@ from ell12.operators.column_sources import ColumnReader, MatrixColumns, as_sourc
 from ell12.operators.out_of_memory import Columns
 from ell12.protocols import Array, ColumnSource, offers
 
-# A file is cut into blocks of about so many bytes as its source gives them: much for a task of Dask
+# A file is cut into blocks of about this many bytes as its source gives them: much for a task of Dask
 # (1 ms), little for a worker's memory (docs/decisions/studies.md). It does not depend on the workers, so
 # that the sums are the same with any number of them.
 BLOCK_BYTES = 2**26
