@@ -38,7 +38,7 @@ from ell12.operators.linear_operator import (
 )
 from ell12.protocols import Array, Point
 
-# Numbers of classes above this, and above twice the number of rows, are taken for names; that number of different labels
+# Numbers of classes above this, and above twice the number of rows, are taken for names; as many labels
 # in a slice of rows for numbers to be regressed on. A matrix of shares has a column for each: 8 kB a row.
 MOST_CLASSES = 1000
 
