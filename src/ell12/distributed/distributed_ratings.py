@@ -17,7 +17,6 @@ from ell12.completion.hidden_entries import alpha_of_noise
 from ell12.completion.low_rank import sums_of_products
 from ell12.completion.offsets import SHRINKAGE, SWEEPS, Sides
 from ell12.completion.squared_error import MatrixLoss, row_terms, solve_rows
-from ell12.distributed.dask_rows import kept
 from ell12.distributed.executor import Blocks, active_client, compute
 from ell12.losses.block_of_rows import naming_block
 from ell12.minimization import Run, minimize
@@ -130,7 +129,7 @@ class RatingsLoss(MatrixLoss):
             shape = tuple(int(k) + 1 if size is None else size for k, size in zip(last, shape, strict=True))
         parts, make = ratings[list(names)].to_delayed(), delayed(_block, pure=False)
         tasks = [make(number, part, *names, shape) for number, part in enumerate(parts)]
-        self.blocks = Blocks(kept(tasks) if persist else tasks)
+        self.blocks = Blocks(tasks, persist)
         self.rows, dtypes, counts, totals = zip(*self.blocks.results("describe", _describe), strict=True)
         count, every = sum(counts), np.concatenate(self.rows)
         if count == 0:
@@ -195,7 +194,7 @@ class RatingsLoss(MatrixLoss):
             rows, sums, counts = self._pass("biases", _biases, rows, rows, self.mean, columns)
         shared, less = delayed(Offsets(self.mean, None, columns)), delayed(_less, pure=False)
         tasks = [less(block, rows[own], shared) for block, own in zip(self.blocks.blocks, self.rows, strict=True)]
-        self.blocks = Blocks(kept(tasks) if persist else tasks)
+        self.blocks = Blocks(tasks, persist)
         return Offsets(self.mean, rows, columns) if center == "biases" else Offsets(self.mean)
 
     def _pass(self, name: str, function: Any, W: Array, out: Array, *arguments: Any) -> tuple[Any, ...]:

@@ -95,7 +95,7 @@ FAN_IN = 8  # The results of this number of blocks are added at a time, on a wor
 
 
 class Blocks:
-    """Blocks of rows, each a task of Dask, and passes over them.
+    """Blocks of rows, each a task of Dask that is computed now and kept if so said, and passes over them.
 
     Attributes
     ----------
@@ -103,10 +103,11 @@ class Blocks:
         How many passes were made.
     """
 
-    def __init__(self, blocks: Sequence[Delayed]) -> None:
-        self.blocks = list(blocks)
-        self.passes = 0
+    def __init__(self, blocks: Sequence[Delayed], keep: bool = False) -> None:
         self._client = active_client()  # Dask itself would go on with threads once this one is closed
+        with reaching(self._client):
+            self.blocks = list(dask.persist(*blocks, optimize_graph=False) if keep else blocks)
+        self.passes = 0
 
     def total(self, *what: Any, **which: Any) -> Any:
         """The sum of `results`: one pass, in which nothing else moves.
