@@ -217,10 +217,8 @@ def contest(
     if is_time:
         shown, brief = [time_ratio(*pair) for pair in pairs.values()], RangeInWords(known, unit="{} times")
     else:
-        shown, brief = (
-            [percent(1 / value - 1) for value in known],
-            RangeInWords([1 / v - 1 for v in known], percent),
-        )
+        changes = [1 / value - 1 for value in known]
+        shown, brief = [*map(percent, changes)], RangeInWords(changes, percent)
     words = ("faster", "slower") if is_time else ("lower", "higher")
     numbers = f"{'Ratios' if is_time else 'Changes'}: {', '.join(shown)}."
     return reading(name, answers, words, at, numbers, brief, paper)

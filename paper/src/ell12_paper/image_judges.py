@@ -122,7 +122,6 @@ STRENGTHS = denoising.STRENGTHS
 # paper may have done, and run on with accurate ones.
 PAIRS = ((ALTMIN, "loose"), (ACCURATE, "strict"))
 COMPARABLE = 0.05  # "as well as DCA" means an error at most this fraction higher; the paper gives no bound
-PAPERS, HALF = 1.0, 0.5  # the paper's l2_weight, and our default
 # What is restored: the study, and whether its images are drawn.
 KINDS = {
     "denoising photographs": (beyond.WEIGHTS, False),

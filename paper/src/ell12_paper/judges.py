@@ -302,11 +302,8 @@ def global_minima(rows: Rows) -> Iterator[by.Reading]:
 def grows_as_said(rows: Rows) -> Iterator[by.Reading]:
     """Whether the time of a matrix step grows no faster than k^2 (m + n) + k |known|."""
     trials = rows[theory.NAME].where(study=convergence.MATRIX)
-    for varied, (words, most) in {
-        "rank": ("rank", 2),
-        "side": ("sides", 1),
-        "known": ("known entries", 1),
-    }.items():
+    powers = {"rank": ("rank", 2), "side": ("sides", 1), "known": ("known entries", 1)}
+    for varied, (words, most) in powers.items():
         here = trials.where(varied=varied)
         values = sorted(here.seen(varied))
         times = [float(np.median(list(here.where(**{varied: v}).values("seconds").values()))) for v in values]

@@ -174,14 +174,9 @@ def best_on_grid(here: Trials, _: Trials) -> Cell:
 def times_faster(here: Trials, column: Trials) -> Cell:
     """DCA's time over the method's at the two rules."""
     (method,), dca = here.seen("method"), column.where(method=denoising.DCA)
-    both = [[at_rule(trials, rule) for trials in (here, dca)] for rule in ("loose", "strict")]
-    found = [
-        bounded(mean_ratio(at_rule(column, rule), method), *pair) for rule, pair in zip(RULES, both, strict=True)
-    ]
-    return Cell(found[0], (found[1],))
-
-
-RULES = ("loose", "strict")
+    pairs = {rule: [at_rule(trials, rule) for trials in (here, dca)] for rule in denoising.RULES}
+    loose, strict = (bounded(mean_ratio(at_rule(column, rule), method), *pair) for rule, pair in pairs.items())
+    return Cell(loose, (strict,))
 
 
 def psnr(here: Trials, _: Trials) -> Cell:
