@@ -15,13 +15,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, assert_all_finite, check_is_fitted, validate_data
 
-from ell12.backend import (
-    all_finite,
-    as_numpy,
-    indices_like,
-    namespace,
-    square_fits,
-)
+from ell12.backend import all_finite, as_numpy, indices_like, namespace, square_fits
 from ell12.checks import check_container, check_entries, check_flags, check_scalars, naming
 from ell12.linear_model.fit_problem import (
     CentredData,
