@@ -26,7 +26,7 @@ from ell12.linear_model.row_fits import (
     map_rows,
     note_features,
 )
-from ell12.linear_model.sparse_model import SparseLinearModel, is_joint, keep_arguments
+from ell12.linear_model.sparse_model import SparseLinearModel, keep_arguments
 from ell12.losses import LogisticLoss, MultinomialLoss
 from ell12.minimization import Result, Status
 from ell12.penalties import L12
@@ -278,16 +278,11 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         weight = namespace(y).take(to_device_of(self._class_weights, y, "class_weight"), y, axis=0)
         return weight if sample_weight is None else weight * sample_weight
 
-    def _problems(self, data: Data) -> list[FitProblem]:
-        X, codes, sample_weight, _ = data
-        sample_weight = self._weight_of_samples(codes, sample_weight)
-        intercept, signs = bool(self.fit_intercept), self._signs(codes, X.dtype)
+    def _parts(self, data: Data) -> list[tuple[Any, Array]]:
+        signs = self._signs(data.y, data.X.dtype)
         family = self._own_family(len(signs))
-        if is_joint(self.penalty):
-            raise ValueError(f"{type(self.penalty).__name__} is for several targets of a regression")
-        columns = self._columns(X, sample_weight, center=intercept, constant=intercept)
-        targets = [(1 + namespace(codes).stack(signs, axis=1)) / 2] if family.joint else signs
-        return [columns.problem(family, target, intercept=intercept) for target in targets]
+        targets = [(1 + namespace(data.y).stack(signs, axis=1)) / 2] if family.joint else signs
+        return [(family, target) for target in targets]
 
     def _judged(self, problems: list[FitProblem], results: list[Result], penalty: Any) -> list[Result]:
         return admit_unbounded(self, problems, results, penalty)

@@ -12,7 +12,7 @@ from ell12.backend import refuse_masked
 from ell12.checks import check_entries, check_word, naming
 from ell12.linear_model.families import Family, NoInformation
 from ell12.linear_model.fit_problem import Data, FitProblem, check_numpy, linear_functions
-from ell12.linear_model.sparse_model import SparseLinearModel, is_joint, keep_arguments
+from ell12.linear_model.sparse_model import SparseLinearModel, keep_arguments
 from ell12.losses.cox import CoxLoss, RiskSets
 from ell12.operators import dtype_of, is_out_of_memory
 from ell12.penalties import L12
@@ -125,6 +125,7 @@ class L12CoxRegressor(SparseLinearModel):
 
     default_alpha = 0.01
     fit_intercept = False
+    _always_centred = True  # which changes nothing and makes a better-conditioned problem
     _reference: tuple[Any, float]  # the cumulative hazard of the sample of the highest risk, and its risk
 
     def __init__(
@@ -229,12 +230,10 @@ class L12CoxRegressor(SparseLinearModel):
         return True
 
     def _problems(self, data: Data) -> list[FitProblem]:
-        if is_joint(self.penalty):
-            raise ValueError(f"{type(self.penalty).__name__} is for several targets of a regression")
-        # Centred columns change nothing and make a better-conditioned problem.
-        columns = self._columns(data.X, data.sample_weight, center=True, constant=False)
-        problem = columns.problem(Cox(self.ties), data.y)
-        return [replace(problem, means=0 * columns.means, n_targets=0)]
+        return [replace(problem, means=0 * problem.means, n_targets=0) for problem in super()._problems(data)]
+
+    def _parts(self, data: Data) -> list[tuple[Any, Array]]:
+        return [(Cox(self.ties), data.y)]
 
 
 def survival_times(y: Any) -> Array:

@@ -320,14 +320,8 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         if type(self._family) is not Squared or offset is not None:
             raise ValueError(f"{what} needs loss='squared' and no offset, got {self.loss!r}")
 
-    def _problems(self, data: Data) -> list[FitProblem]:
-        families, targets, intercept = self._families, self._targets(data.y), bool(self.fit_intercept)
-        if self._is_joint and type(families[0]) is not Squared:
-            raise ValueError(f"{type(self.penalty).__name__} needs loss='squared', got {self.loss!r}")
-        constant = intercept and not families[0].centred
-        columns = self._columns(data.X, data.sample_weight, center=intercept, constant=constant)
-        pairs = zip(families, targets, strict=False)  # of a joint problem the first
-        return [columns.problem(own, b, data.offset, intercept=intercept) for own, b in pairs]
+    def _parts(self, data: Data) -> list[tuple[Any, Array]]:
+        return list(zip(self._families, self._targets(data.y), strict=False))  # of a joint problem the first
 
 
 def dual_gap(loss: Any, x: Array, penalty: Any) -> float:

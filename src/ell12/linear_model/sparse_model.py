@@ -17,6 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, assert_all_finite, ch
 
 from ell12.backend import all_finite, as_numpy, indices_like, namespace, square_fits
 from ell12.checks import check_container, check_entries, check_flags, check_scalars, naming
+from ell12.linear_model.families import Squared
 from ell12.linear_model.fit_problem import (
     CentredData,
     Data,
@@ -63,6 +64,7 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
     penalty_: Any
     results_: tuple[Result, ...]
     _chunks: Any = None  # what `partial_fit` keeps of the rows
+    _always_centred: ClassVar[bool] = False  # whether columns are centred where there is no intercept too
 
     @property
     def stationarity_(self) -> float:
@@ -91,12 +93,22 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
         """The data, checked, as `_problems` takes them; what fit sees in them is kept."""
 
     @abstractmethod
-    def _problems(self, data: Data) -> list[FitProblem]:
-        """The problems that the data make, one for each row of coefficients."""
+    def _parts(self, data: Data) -> list[tuple[Any, Array]]:
+        """The family and the target, or targets, of each problem."""
 
-    def _columns(self, X: Any, sample_weight: Any, **options: bool) -> CentredData:
-        """The columns of X as the solver sees them."""
-        return CentredData(X, sample_weight, standardize=self.standardize, **options)
+    def _problems(self, data: Data) -> list[FitProblem]:
+        """The problems that the data make: one for each row of coefficients, or one for all rows."""
+        parts, intercept = self._parts(data), bool(self.fit_intercept)
+        if is_joint(self.penalty) and type(parts[0][0]) is not Squared:
+            raise ValueError(f"{type(self.penalty).__name__} is for targets of a regression with loss='squared'")
+        columns = CentredData(
+            data.X,
+            self._weight_of_samples(data.y, data.sample_weight),
+            center=intercept or self._always_centred,
+            constant=intercept and not parts[0][0].centred,
+            standardize=self.standardize,
+        )
+        return [columns.problem(family, y, data.offset, intercept=intercept) for family, y in parts]
 
     def _is_single(self, data: Data) -> bool:  # noqa: ARG002
         """Whether y is one target: then coefficients are a vector, and the rest single values."""
@@ -148,17 +160,15 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
 
     def _check_numbers(self) -> None:
         check_scalars(infinite=True, tol=self.tol)
-        self._check_relax()
+        if not (hasattr(self, "cv") and isinstance(self.relax, str) and self.relax == "auto"):
+            check_flags(relax=self.relax)
         if not isinstance(self.run, Run | None):
             raise TypeError(f"run must be a Run or None, got {self.run!r}")
-
-    def _check_relax(self) -> None:
-        check_flags(relax=self.relax)
 
     @property
     def _refit_share(self) -> float:
         """How much of what a refit of the selected features changes is in the coefficients."""
-        return float(self.relax)
+        return vars(self).get("relaxed_", 0.0) if self.relax == "auto" else float(self.relax)
 
     def _given_penalty(self) -> Any:
         """The penalty with its strength."""
