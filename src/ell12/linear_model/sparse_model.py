@@ -49,6 +49,8 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
     default_alpha: ClassVar[float] = 1.0
     alpha: float | None = None
     penalty: Any
+    loss: Any
+    _family: Any  # the loss without its data
     fit_intercept: bool
     standardize: bool = False
     relax: bool = False
@@ -125,10 +127,10 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
         X = as_columns(X)
         if is_out_of_memory(X):
             check_columns(self, X)
-            return linear_functions(X, self.coef_, self.intercept_)
-        check_follows(X, self, method)
-        check_container(X, "X")
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=floating_dtypes(X), reset=False)
+        else:
+            check_follows(X, self, method)
+            check_container(X, "X")
+            X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=floating_dtypes(X), reset=False)
         return linear_functions(X, self.coef_, self.intercept_)
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, Any]:
@@ -205,8 +207,8 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
         self._check_numbers()
         results: list[Result] = []
         for number, (problem, start) in enumerate(zip(problems, self._starts(problems), strict=True)):
+            own = None if self.run is None else self.run.numbered(number, len(problems))
             try:
-                own = None if self.run is None else self.run.numbered(number, len(problems))
                 results += self._solve(problem, penalty, [penalty.alpha], start, run=own)
             except DataUnavailable as error:
                 if error.result is not None:
@@ -222,29 +224,30 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
 
     def _starts(self, problems: list[FitProblem]) -> list[Any]:
         """Where to begin: at the last fit, if that is wanted and fits."""
-        coef, levels = getattr(self, "coef_", None), getattr(self, "intercept_", 0.0)
-        rows = [problem.n_rows for problem in problems]
-        if not self.warm_start or coef is None or math.prod(coef.shape) != sum(rows) * self.n_features_in_:
+        ends = np.cumsum([0, *(problem.n_rows for problem in problems)]).tolist()
+        coef, means = getattr(self, "coef_", None), problems[0].means
+        if not self.warm_start or coef is None or math.prod(coef.shape) != ends[-1] * self.n_features_in_:
             return [None] * len(problems)
-        means = problems[0].means
-        coef, levels = (follow(values, means) for values in (coef, levels))
         xp = namespace(means)
-        coef = xp.astype(xp.reshape(coef, (sum(rows), -1)), means.dtype)
-        levels = xp.reshape(xp.asarray(levels, dtype=means.dtype), (-1,))
-        ends = np.cumsum([0, *rows]).tolist()
-        return [
-            problem.unknown(coef[first:last, :], levels[first:last])
-            for problem, first, last in zip(problems, ends, ends[1:], strict=False)
-        ]
+        coef = xp.astype(xp.reshape(follow(coef, means), (ends[-1], -1)), means.dtype)
+        levels = xp.reshape(xp.asarray(follow(self.intercept_, means), dtype=means.dtype), (-1,))
+        parts = zip(problems, ends, ends[1:], strict=False)
+        return [problem.unknown(coef[first:last, :], levels[first:last]) for problem, first, last in parts]
 
-    def _check_not_standardized(self) -> None:
+    def _check_chunks(self, what: str, kind: type) -> None:
+        """Raise unless the loss is of this kind and columns are taken as they are."""
+        self._check_family(what, kind)
         if self.standardize:
             raise ValueError("standardize=True needs all rows at once, in memory; scale the columns before")
+
+    def _check_family(self, what: str, kind: type, error: type[Exception] = ValueError) -> bool:
+        if type(self._family) is not kind:
+            raise error(f"{what} needs loss={kind.__name__.lower()!r}, got {self.loss!r}")
+        return True
 
     def _step_through(self, descents: Any, families: list[Any], data: Data) -> None:
         """Take the stochastic steps of a chunk, and keep where they lead."""
         self._check_numbers()
-        self._check_not_standardized()
         if self.relax:
             raise ValueError("relax=True needs all rows at once; stochastic steps over chunks do not have them")
         penalty = self._given_penalty()
