@@ -235,8 +235,8 @@ class L12CoxRegressorCV(AlphaSearch, L12CoxRegressor):
         As in `L12RegressorCV`.
     alphas, eps, cv, selection, n_jobs
         As in `L12RegressorCV`; each fold has its share of the events.
-    scoring : "concordance", str or callable, optional
-        "concordance", the default, is Harrell's index. None takes the logarithm of the partial likelihood of all
+    scoring : str, callable or None, default "concordance"
+        "concordance" is Harrell's index. None takes the logarithm of the partial likelihood of all
         samples less that of the samples fitted to, for each event left out, after van Houwelingen and others
         (doi:10.1002/sim.2353), which keeps fewer features and often predicts worse where events are few. Others
         are as in scikit-learn; a scorer is given the time and the event as two columns.
