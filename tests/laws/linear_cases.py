@@ -20,6 +20,7 @@ BOTH = (SAMPLES, Order({"A": 1}, 0))  # columns permute the answer
 FIT = {"weights": ("A", "b"), "sparse": ("A",), "arrays": ("A", "b", "sample_weight")}
 AS_X_Y = {"A": "X", "b": "y"}  # what errors call them
 ROUGH = {"single": 1e-3, "loose": {"tol": 1e-4}}
+UNITS = (Unit(("A",), -1), Unit(("b",), 1))
 
 
 def linear(random):
@@ -28,6 +29,12 @@ def linear(random):
     x = np.where(np.arange(COLUMNS) < 3, random.uniform(1, 2, COLUMNS), 0)
     b = A @ x + 0.1 * random.standard_normal(ROWS)
     return {"A": A, "b": b, "sample_weight": random.integers(0, 4, ROWS).astype(float)}
+
+
+def of_rows(name, solve, **changes):
+    """A function of a design, a response and weights."""
+    settings = {"data": linear, "units": UNITS, "orders": BOTH, "named": AS_X_Y} | FIT | ROUGH | changes
+    return Case(name=name, solve=solve, **settings)
 
 
 def signs(random):
@@ -247,6 +254,7 @@ def _of_groups(data, answer):
 
 PAIRS = np.array([0, 0, 1, 1, 2, 2])
 # Columns keep their order, which the groups name.
+GROUPED = ell12.GroupL12(PAIRS, 0.8, L2_WEIGHT)
 OF_GROUPS = {"violation": _of_groups, "orders": (SAMPLES,)}
 MINIMIZE = [
     _minimize("minimize"),
@@ -274,12 +282,7 @@ MINIMIZE = [
     _minimize("DCA", solver=ell12.DCA()),
     _minimize("SupportNewton", solver=ell12.solvers.SupportNewton()),
     _minimize("SupportNewton", "huber", solver=ell12.solvers.SupportNewton()),
-    _minimize(
-        "GroupNewton",
-        penalty=ell12.GroupL12(PAIRS, 0.8, L2_WEIGHT),
-        solver=ell12.solvers.GroupNewton(),
-        **OF_GROUPS,
-    ),
+    _minimize("GroupNewton", penalty=GROUPED, solver=ell12.solvers.GroupNewton(), **OF_GROUPS),
     _minimize("ProxSVRG", solver=ell12.solvers.ProxSVRG(batch_size=8)),
     _minimize("SAGA", solver=ell12.solvers.SAGA(batch_size=8)),
     _minimize("WorkingSet", solver=ell12.WorkingSet(), kinds=("numpy",)),
@@ -299,20 +302,9 @@ def _quadratic():
         gradient = data["G"] @ answer.value - data["c"]
         return certificates.l12(answer.value, gradient, ALPHA, L2_WEIGHT) / (ALPHA * TOL)
 
-    return Case(
-        name="QuadraticLoss",
-        data=data,
-        solve=solve,
-        units=(
-            Unit(("c",), 1, lambda c: {"alpha": ALPHA * c}),
-            Unit(("G", "c"), 0, lambda c: {"alpha": ALPHA * c}),
-        ),
-        kinds=("numpy",),
-        arrays=("G", "c"),
-        violation=violation,
-        interrupts=True,
-        single=0.0,
-    )
+    units = [Unit(given, power, lambda c: {"alpha": ALPHA * c}) for given, power in ((("c",), 1), (("G", "c"), 0))]
+    kinds = {"kinds": ("numpy",), "arrays": ("G", "c"), "interrupts": True, "single": 0.0}
+    return Case(name="QuadraticLoss", data=data, solve=solve, units=units, violation=violation, **kinds)
 
 
 def _stationarity():
@@ -322,18 +314,10 @@ def _stationarity():
         return Answer(np.atleast_1d(ell12.stationarity(loss, penalty, loss.start())))
 
     scaled = ell12.L12(ALPHA, L2_WEIGHT)
-    return Case(
-        name="stationarity",
-        data=linear,
-        solve=solve,
-        units=(
-            Unit(("A",), 0, lambda c: {"penalty": in_units(scaled, 1 / c, 1.0)}),
-            Unit(("b",), 0, lambda c: {"penalty": in_units(scaled, c, c * c)}),
-        ),
-        orders=(SAMPLES, Order({"A": 1})),
-        **FIT | {"arrays": ("A", "b")},
-        single=0.0,
-    )
+    of_A = Unit(("A",), 0, lambda c: {"penalty": in_units(scaled, 1 / c, 1.0)})
+    of_b = Unit(("b",), 0, lambda c: {"penalty": in_units(scaled, c, c * c)})
+    changes = {"units": (of_A, of_b), "orders": (SAMPLES, Order({"A": 1})), "arrays": ("A", "b"), "named": {}}
+    return of_rows("stationarity", solve, **changes, single=0.0)
 
 
 def _recovery():
@@ -347,15 +331,9 @@ def _recovery():
     def solve(A, b):
         return Answer(ell12.recover_sparse(A, b, return_result=True).x)
 
-    return Case(
-        name="recover_sparse",
-        data=data,
-        solve=solve,
-        units=(Unit(("A",), -1), Unit(("b",), 1)),
-        orders=(Order({"A": 0, "b": 0}), Order({"A": 1}, 0)),
-        sparse=("A",),
-        arrays=("A", "b"),
-    )
+    orders, arrays = (Order({"A": 0, "b": 0}), Order({"A": 1}, 0)), ("A", "b")
+    given = {"data": data, "units": UNITS, "orders": orders, "sparse": ("A",), "arrays": arrays}
+    return Case(name="recover_sparse", solve=solve, **given)
 
 
 def _certificate():
@@ -368,15 +346,7 @@ def _certificate():
         found = ell12.certify(loss, ell12.L12(0.1 * float(np.abs(pull).max())))
         return Answer(found.x, converged=found.proved)
 
-    return Case(
-        name="certify",
-        data=linear,
-        solve=solve,
-        units=(Unit(("A",), -1), Unit(("b",), 1)),
-        orders=BOTH,
-        **FIT | {"arrays": ("A", "b")},
-        refused=(),
-    )
+    return of_rows("certify", solve, arrays=("A", "b"), refused=(), single=1e-4, loose={})
 
 
 def _solution_path():
@@ -388,14 +358,12 @@ def _solution_path():
         converged = all(result.converged for result in results)
         return Answer(coefs, sum(result.n_iter for result in results), converged, alphas)
 
-    return Case(name="solution_path", data=linear, solve=solve, orders=BOTH, **FIT, **ROUGH)
+    return of_rows("solution_path", solve, units=(), named={})
 
 
 def _path():
     def solve(A, b, sample_weight=None, **options):
-        names = {"l2_weight", "weights", "positive", "ridge"} & set(options)
-        shape = {"l2_weight": L2_WEIGHT} | {name: options.pop(name) for name in names}
-        given = {"alphas": 3, "eps": 0.1, "penalty": ell12.L12(**shape), "tol": TOL} | options
+        given = {"alphas": 3, "eps": 0.1, "penalty": ell12.L12(l2_weight=L2_WEIGHT), "tol": TOL} | options
         alphas, coefs, results = ell12.l12_path(A, b, sample_weight=sample_weight, **given)
         converged = all(result.converged for result in results)
         return Answer(coefs, sum(result.n_iter for result in results), converged, alphas)
@@ -407,17 +375,7 @@ def _path():
         pairs = zip(answer.value.T, answer.result, strict=True)
         return max(certificates.l12(x, A.T @ (A @ x - b), a, L2_WEIGHT) / (a * TOL) for x, a in pairs)
 
-    return Case(
-        name="l12_path",
-        data=linear,
-        solve=solve,
-        units=(Unit(("A",), -1), Unit(("b",), 1)),
-        orders=BOTH,
-        **FIT,
-        named=AS_X_Y,
-        violation=violation,
-        **ROUGH,
-    )
+    return of_rows("l12_path", solve, violation=violation)
 
 
 def _estimator(name, **settings):
@@ -494,24 +452,15 @@ def _intervals(**settings):
     """Estimates and standard errors of a model at one strength: by few features exactly, else nodewise."""
 
     def solve(A, b, sample_weight=None, **options):
-        model = ell12.L12Regressor(
-            **{"alpha": 0.1, "penalty": ell12.L12(l2_weight=L2_WEIGHT), "tol": TOL} | options
+        given = {"alpha": 0.1, "penalty": ell12.L12(l2_weight=L2_WEIGHT), "tol": TOL} | options
+        found = ell12.confidence_intervals(
+            A, b, ell12.L12Regressor(**given), sample_weight=sample_weight, **settings
         )
-        found = ell12.confidence_intervals(A, b, model, sample_weight=sample_weight, **settings)
         return Answer(np.stack([found.estimate, found.standard_error], axis=1))
 
-    return Case(
-        name="confidence_intervals",
-        data=linear,
-        solve=solve,
-        units=(Unit(("b",), 1, lambda c: {"alpha": 0.1 * c}), Unit(("A",), -1, lambda c: {"alpha": 0.1 * c})),
-        orders=BOTH,
-        sparse=("A",),
-        frames=("A",),
-        arrays=("A", "b", "sample_weight"),
-        named=AS_X_Y,
-        single=0,  # intervals are found in double precision
-    )
+    units = tuple(Unit((name,), power, lambda c: {"alpha": 0.1 * c}) for name, power in (("b", 1), ("A", -1)))
+    # intervals are found in double precision
+    return of_rows("confidence_intervals", solve, units=units, weights=(), frames=("A",), single=0)
 
 
 _WITH = [_estimator(name) for name in ("L12Regressor", "L12Classifier", "L12ClassifierCV")]
