@@ -224,10 +224,10 @@ class ScreenedPath:
             self.gram = np.ascontiguousarray(self.loss.hessian(self.loss.point(self.zero), columns), np.float64)
         run = GramDescent(self.gram, self.x[columns], self.gradient[columns], alphas.size)
         linear = self.gram @ run.x - run.gradient
-        found, lasso = np.empty((alphas.size, columns.size)), np.stack([np.zeros(columns.size), -linear])
-        numbers = self.below[columns], self.above[columns], self.ridge[columns], self.l2_weight, FEW
+        found, lasso = np.empty((alphas.size, columns.size)), np.stack([np.zeros(columns.size), -linear, linear])
+        parts = self.below[columns], self.above[columns], self.ridge[columns], self.l2_weight
         while done < alphas.size and not run.is_too_steep:
-            done += run.follow(lasso, linear, *numbers, alphas[done:], targets[done:], found[done:])
+            done += run.follow(lasso, parts, FEW, alphas[done:], targets[done:], found[done:])
             if done < alphas.size:
                 penalty, weight = self._at(float(alphas[done])).restrict(columns), alphas[done] * self.l2_weight
                 run.solve(penalty, targets[done], weight)

@@ -91,10 +91,10 @@ class GramSolver:
         x, used = x.copy(), np.flatnonzero(x)
         gradient = x[used] @ self.gram[used] - self.gram[j]
         above, zeros = np.full(x.size, strength), np.zeros(x.size)
-        above[j] = np.inf  # holds it at zero
-        given = (-above, above, zeros, zeros, 0.0, 0.1 * TOL * strength, np.inf)
+        above[j] = np.inf  # fixes it at zero
+        parts, target = (-above, above, zeros, 0.0), 0.1 * TOL * strength
         for _ in range(ROUNDS):  # one ends where the violation has not halved
-            if self.descend(self.gram, gradient, x, *given):
+            if self.descend(self.gram, gradient, x, parts, target, np.inf):
                 break
         return x
 
