@@ -47,30 +47,36 @@ def alpha_max(loss: Any, penalty: Any) -> float:
     >>> [round(alpha_max(loss, penalty), 4) for penalty in (L12(), L12(l2_weight=0.5), MCP())]
     [2.0, 6.0, 3.0]
     """
+    return _beginning(loss, penalty)[0]
+
+
+def _beginning(loss: Any, penalty: Any) -> tuple[float, Array | None]:
+    """`alpha_max`, and the solution there if it was computed."""
     check_kind(loss, "loss", Loss, "SquaredLoss(A, b)")
     inner, _ = _parts(penalty)
     if not isinstance(inner, ModuliL12):
-        return _vanishing_strength(loss, penalty)
+        return _vanishing_strength(loss, penalty), None
     structure = Structure.of(penalty, loss.start().shape[0])
     weight, l2_weight = structure.weight, inner.l2_weight
     x = _fit_columns(loss, structure, structure.columns(weight == 0))
     smallest = float(weight.min(where=weight > 0, initial=np.inf))
     size = structure.size(loss, x)
     if l2_weight < smallest:
-        return float(np.max(size / np.where(weight > 0, weight - l2_weight, np.inf), initial=0.0))
+        return float(np.max(size / np.where(weight > 0, weight - l2_weight, np.inf), initial=0.0)), x
 
-    def needed(ridge: float) -> float:
+    def needed(ridge: float) -> tuple[float, Array]:
         """The strength that keeps the others out where one column, or group, is fitted under this ridge."""
         fit, chosen = _best_modulus(loss, structure, x, ridge)
         others = (weight > 0) & (np.arange(weight.size) != chosen)
-        return float(np.max(structure.size(loss, fit) / np.where(others, weight, np.inf), initial=0.0))
+        return float(np.max(structure.size(loss, fit) / np.where(others, weight, np.inf), initial=0.0)), fit
 
-    top = needed(0.0)
+    top, fit = needed(0.0)
     if inner.ridge > 0:  # the ridge of that fit grows with the strength sought
         high = max(top, float(np.max(size / np.where(weight > 0, weight, np.inf), initial=0.0)))
-        top = _crossing(lambda alpha: needed(alpha * inner.ridge), high)
+        top = _crossing(lambda alpha: needed(alpha * inner.ridge)[0], high)
+        fit = _best_modulus(loss, structure, x, (top or 1.0) * inner.ridge)[0]
     before = float(np.max(np.where(weight > 0, size, 0)))
-    return top if top > 100 * _accuracy(x) * before else 0.0  # one column fits all there is to fit
+    return (top if top > 100 * _accuracy(x) * before else 0.0), fit  # else one column fits all there is to fit
 
 
 def one_sparse_fit(loss: Any, penalty: Any, alpha: float = 0.0) -> Array:
@@ -101,9 +107,15 @@ def one_sparse_fit(loss: Any, penalty: Any, alpha: float = 0.0) -> Array:
 
 def first_strength(loss: Any, penalty: Any) -> float:
     """Where a grid begins: at `alpha_max`; where that is 0, at that of the convex part."""
-    found = alpha_max(loss, penalty)
-    is_flat = found == 0 and isinstance(_parts(penalty)[0], ModuliL12)
-    return alpha_max(loss, with_alpha(penalty, 1.0).convex) if is_flat else found
+    return first_solution(loss, penalty)[0]
+
+
+def first_solution(loss: Any, penalty: Any) -> tuple[float, Array | None]:
+    """`first_strength`, and the sparsest solution there if it was computed: a NumPy array."""
+    found, x = _beginning(loss, penalty)
+    if found == 0 and isinstance(_parts(penalty)[0], ModuliL12):
+        return alpha_max(loss, with_alpha(penalty, 1.0).convex), x
+    return found, x
 
 
 def alpha_grid(top: float, n_alphas: int = 100, eps: float = 1e-3) -> Array:
@@ -335,7 +347,7 @@ def _fit_columns(loss: Any, structure: Structure, columns: Array, ridge: float =
     if kept.size > 0:  # else no entry is left for a sign to bind
         options = {"positive": _some(structure.positive, kept), "intercept": n_intercepts}
     size = max_abs(inner.gradient(inner.point(inner.start())))
-    if size <= _accuracy(x) * max_abs(loss.gradient(loss.point(loss.start()))):
+    if chosen < 0 and size <= _accuracy(x) * max_abs(loss.gradient(loss.point(loss.start()))):
         return x  # at zero they fit already, up to rounding: a loss may begin at its best intercept
     tol, strength = _accuracy(x) * size, 0.0
     if ridge > 0 and size > 0:  # the norms of a single modulus cancel at l2_weight 1, and its ridge is left
