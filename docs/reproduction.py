@@ -1,7 +1,8 @@
 """Write `reproduction.md` from the rows that are stored in `results`.
 
 `python docs/reproduction.py` writes the page; with folders or archives of runs behind it, their rows are stored
-first, as `results/NAME.zip`. Words come from `reproduction.md.j2` and the studies, numbers from the rows.
+first, as `results/NAME.zip`, and their SHA-256 in `published.json`. Words come from `reproduction.md.j2` and the
+studies, numbers from the rows.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from ell12_paper.page import facts_of, prose
 from ell12_paper.rows import FILE, read_rows
 from ell12_paper.studies.images import LIKELY
 from ell12_paper.tables import Cell, Table, tables
+from ell12_paper.trials import published
 from ell12_paper.verify import opened
 
 HERE = Path(__file__).resolve().parent
@@ -89,7 +91,7 @@ class StoredRun:
 
 
 def store(run: Path) -> None:
-    """Keep the rows and the provenance of a finished run, without the page that can be made from them."""
+    """Keep the rows and the provenance of a finished run, and the hash of its rows in the package."""
     with opened(run) as folder:
         known = provenance.read(folder)
         if known is None:
@@ -101,6 +103,10 @@ def store(run: Path) -> None:
                 archive.writestr(
                     zipfile.ZipInfo(f"ell12-run/{name}"), (folder / name).read_bytes(), zipfile.ZIP_DEFLATED
                 )
+        second = Path(provenance.__file__).with_name("published.json")
+        hashes = published()["sha256"]
+        text = second.read_text(encoding="utf-8").replace(hashes[stored], provenance.digest(folder / FILE))
+        second.write_text(text, encoding="utf-8")
 
 
 def page() -> str:
