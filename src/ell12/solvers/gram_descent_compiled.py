@@ -135,9 +135,9 @@ def follow(gram, gradient, x, sweeps, lasso, parts, few, alphas, targets, found)
         seeks = weight > 0.0 and np.count_nonzero(x) <= few
         if seeks and descend(gram, lasso[1], lasso[0], convex, target, sweeps):
             other, slope = lasso[0].copy(), lasso[1].copy()
-            if descend(gram, slope, other, own, target, sweeps):
-                if _objective(other, slope, lasso[2], own) < _objective(x, gradient, lasso[2], own):
-                    x[:], gradient[:] = other, slope
+            lower = descend(gram, slope, other, own, target, sweeps)
+            if lower and _objective(other, slope, lasso[2], own) < _objective(x, gradient, lasso[2], own):
+                x[:], gradient[:] = other, slope
         found[k] = x
     return alphas.size
 
