@@ -19,7 +19,7 @@ from ell12.solvers.proximal_step import ProximalStep, check_step, objective
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class EvaluatedPoint:
     """A point with its gradient, objective and violation."""
 
     point: Point
@@ -55,26 +55,26 @@ class SmoothProblem:
     def __init__(self, loss: Any, penalty: Any) -> None:
         self.loss, self.penalty = loss, penalty
 
-    def evaluate(self, point: Point, value: float | None = None, gradient: Array | None = None) -> Evaluation:
+    def evaluate(self, point: Point, value: float | None = None, gradient: Array | None = None) -> EvaluatedPoint:
         """One product with the adjoint of A, unless the gradient is known."""
         gradient, x = self.loss.gradient(point) if gradient is None else gradient, as_numpy(point.x)
         slope = as_numpy(self.penalty.least_slope(point.x, gradient))
         value = objective(self.loss, self.penalty, point) if value is None else value
-        return Evaluation(point, x, gradient, slope, value, self._violation(point, x, gradient, slope))
+        return EvaluatedPoint(point, x, gradient, slope, value, self._violation(point, x, gradient, slope))
 
     def _violation(self, point: Point, x: Any, gradient: Array, slope: Any) -> float:  # noqa: ARG002
         return self.penalty.violation(point.x, gradient)
 
-    def lower(self, point: Point, current: Evaluation) -> Evaluation:
+    def lower(self, point: Point, current: EvaluatedPoint) -> EvaluatedPoint:
         """The evaluation of a point, or the current one if its objective is lower."""
         new = self.evaluate(point)
         return new if new.objective <= current.objective + self.rounding(current) else current
 
-    def is_progress(self, old: Evaluation, new: Evaluation) -> bool:
+    def is_progress(self, old: EvaluatedPoint, new: EvaluatedPoint) -> bool:
         """Whether the violation was halved or the objective decreased by more than rounding."""
         return new.violation < 0.5 * old.violation or new.objective < old.objective - self.rounding(old)
 
-    def rounding(self, current: Evaluation) -> float:
+    def rounding(self, current: EvaluatedPoint) -> float:
         """The rounding error of an objective, by the terms that it sums."""
         return rounding(max(abs(current.objective), self.loss.value_scale), current.x)
 
@@ -83,11 +83,11 @@ class SmoothProblem:
         count = int(np.count_nonzero(as_numpy(point.x)))
         return count <= LARGEST or not self.fits(count)
 
-    def support(self, current: Evaluation) -> Any:
+    def support(self, current: EvaluatedPoint) -> Any:
         """The columns in use."""
         return np.flatnonzero(current.x)
 
-    def crossing(self, current: Evaluation, full: Any) -> Any:
+    def crossing(self, current: EvaluatedPoint, full: Any) -> Any:
         """Which entries would meet zero, or their group would, on the way to an x."""
         changes = self.penalty.sign_changes(current.point.x, as_array_of(full, current.point.x))
         return (current.x != 0) & as_numpy(changes)
@@ -96,13 +96,13 @@ class SmoothProblem:
         """Whether a dense Hessian in this number of columns is small compared with the data."""
         return columns <= self.loss.most_columns
 
-    def hessian(self, current: Evaluation, columns: Any) -> Any:
+    def hessian(self, current: EvaluatedPoint, columns: Any) -> Any:
         """The Hessian of the objective's smooth piece in some columns, as a dense NumPy matrix."""
         own = self.penalty.curvature(current.point.x).matrix(columns)
         loss = as_numpy(self.loss.hessian(current.point, columns))
         return np.add(loss, as_numpy(own), dtype=np.float64)
 
-    def hessian_product(self, current: Evaluation, columns: Any) -> Callable[[Any], Any]:
+    def hessian_product(self, current: EvaluatedPoint, columns: Any) -> Callable[[Any], Any]:
         """The map ``v -> H v`` with that Hessian H: two products, and no matrix."""
         loss = self.loss.hessian_product(current.point, columns)
         penalty = self.penalty.curvature(current.point.x).product(columns)
@@ -130,11 +130,11 @@ class PiecewiseProblem(SmoothProblem):
         zero = not np.any(x[self._penalised])
         return self.penalty.violation(point.x, gradient) if zero else float(np.abs(slope).max(initial=0.0))
 
-    def support(self, current: Evaluation) -> Any:
+    def support(self, current: EvaluatedPoint) -> Any:
         """The columns in use, and those that have no kink."""
         return np.flatnonzero((current.x != 0) | ~as_numpy(self.penalty.kinks(current.point.x)))
 
-    def crossing(self, current: Evaluation, full: Any) -> Any:
+    def crossing(self, current: EvaluatedPoint, full: Any) -> Any:
         """Which entries would meet a kink at zero on the way to an x."""
         return as_numpy(self.penalty.kinks(current.point.x)) & (full * np.sign(current.x) <= 0)
 
@@ -252,7 +252,7 @@ class NewtonStep:
     def __init__(self, problem: SmoothProblem) -> None:
         self.problem, self.shift = problem, 0.0
 
-    def __call__(self, current: Evaluation) -> Evaluation | None:
+    def __call__(self, current: EvaluatedPoint) -> EvaluatedPoint | None:
         """What a step leads to that decreases the objective; None where there is none."""
         problem, columns = self.problem, self.problem.support(current)
         slope = current.slope[columns].astype(np.float64)
@@ -273,7 +273,7 @@ class NewtonStep:
         self.shift = 0.0
         return None
 
-    def _system(self, current: Evaluation, columns: Any, slope: Any) -> tuple[Callable[[float], Any], float]:
+    def _system(self, current: EvaluatedPoint, columns: Any, slope: Any) -> tuple[Callable[[float], Any], float]:
         """Newton's direction under a shift, None where the Hessian is not positive; and the unit of shifts."""
         problem = self.problem
         unit = problem.penalty.alpha / (norm(current.x) or math.inf)  # a curvature of the penalty's size
@@ -295,7 +295,7 @@ class NewtonStep:
 
         return solve, unit
 
-    def _lower(self, current: Evaluation, full: Any, linear: float) -> Evaluation | None:
+    def _lower(self, current: EvaluatedPoint, full: Any, linear: float) -> EvaluatedPoint | None:
         """The evaluation of an x, if the objective decreases by enough or, near the end, the violation."""
         problem = self.problem
         point = problem.loss.point(as_array_of(full, current.point.x))

@@ -14,7 +14,7 @@ from ell12.backend import as_numpy, indices_like, is_array, is_numpy, rounding
 from ell12.protocols import ColumnLoss, Iterate, Needs, PiecewisePenalty, Point, with_alpha
 from ell12.solvers.gram_descent import GramDescent, minimise_by_models
 from ell12.solvers.homotopy import ROUNDING, Homotopy
-from ell12.solvers.newton import LARGEST, Evaluation, PiecewiseProblem, SupportNewton
+from ell12.solvers.newton import LARGEST, EvaluatedPoint, PiecewiseProblem, SupportNewton
 from ell12.solvers.proximal_gradient import NonmonotoneAPG
 from ell12.solvers.proximal_step import ProximalStep, objective, rise
 
@@ -99,7 +99,7 @@ class WorkingSet:
             current = yield from _named(solver, others)
 
 
-_Iterates = Generator[Iterate | None, None, Evaluation]
+_Iterates = Generator[Iterate | None, None, EvaluatedPoint]
 
 
 # How work on a working set ends: solved in its columns, or as far as rounding lets it be; with a penalty so curved
@@ -128,7 +128,7 @@ class _Columns(PiecewiseProblem):
             return "WorkingSet"
         return "Homotopy" if ending == "unsolved" and self.may_follow else "SupportNewton"
 
-    def allows_homotopy(self, current: Evaluation) -> bool:
+    def allows_homotopy(self, current: EvaluatedPoint) -> bool:
         """Whether a run that begins here may follow an exact path of convex problems."""
         point, loss = current.point, self.loss
         small = self.is_small and loss.is_quadratic and current.x.dtype == np.float64
@@ -137,7 +137,7 @@ class _Columns(PiecewiseProblem):
         cold = small and current.violation > FAR * self.steepest > 0 and loss.curvature(point) is not None
         return bool(cold and self.penalty.convex.curvature(point.x).largest == 0)
 
-    def continuation(self, current: Evaluation) -> _Iterates:
+    def continuation(self, current: EvaluatedPoint) -> _Iterates:
         """Solutions of low accuracy at decreasing alpha, without the subtracted norm."""
         for solution in self._easier(current):
             found = self.evaluate(solution.point, gradient=solution.gradient)
@@ -145,7 +145,7 @@ class _Columns(PiecewiseProblem):
             yield current.iterate
         return current
 
-    def _easier(self, solution: Evaluation) -> Iterator[Evaluation]:
+    def _easier(self, solution: EvaluatedPoint) -> Iterator[EvaluatedPoint]:
         """Solutions of the convex problem at decreasing alpha, as far as working sets find them."""
         strength = solution.violation
         while FALL * strength > self.steepest:
@@ -158,7 +158,7 @@ class _Columns(PiecewiseProblem):
                 return
             yield solution
 
-    def solved(self, current: Evaluation, target: float) -> tuple[Evaluation, bool]:
+    def solved(self, current: EvaluatedPoint, target: float) -> tuple[EvaluatedPoint, bool]:
         """Work on working sets alone until the violation is at most target; whether it is."""
         while current.violation > target:
             new, ending = self.improve(current)
@@ -167,7 +167,7 @@ class _Columns(PiecewiseProblem):
             current = new
         return current, True
 
-    def homotopy_iterates(self, current: Evaluation) -> _Iterates:
+    def homotopy_iterates(self, current: EvaluatedPoint) -> _Iterates:
         """Solutions at decreasing strengths, then with one tangent of the subtracted norm after the other."""
         loss, penalty, best = self.loss, self.penalty, current.iterate
         path, value, reached = Homotopy(loss, penalty.convex, *self.first_solution()), math.inf, math.inf
@@ -198,7 +198,7 @@ class _Columns(PiecewiseProblem):
                 return found.point.x, strength
         return zero.x, top
 
-    def newton_iterates(self, current: Evaluation, ending: Ending) -> _Iterates:
+    def newton_iterates(self, current: EvaluatedPoint, ending: Ending) -> _Iterates:
         """`SupportNewton` in the columns that violate until these are solved for; in all, if they are many."""
         x, out_of_memory = current.point.x, self.loss.out_of_memory
         columns = self.columns(current, 0 if out_of_memory else x.size)
@@ -217,17 +217,17 @@ class _Columns(PiecewiseProblem):
             yield Iterate(point, inner.objective, current.violation)
         return self.evaluate(point)
 
-    def proximal_step(self, current: Evaluation) -> Evaluation:
+    def proximal_step(self, current: EvaluatedPoint) -> EvaluatedPoint:
         """A proximal step, whose length is found by backtracking."""
         self._step = self._step or ProximalStep(self.loss, self.penalty, "backtracking", current.point)
         new = self.evaluate(self._step(current.point))
         return new if new.objective <= current.objective else current
 
-    def columns(self, current: Evaluation, most: int = 0) -> Any:
+    def columns(self, current: EvaluatedPoint, most: int = 0) -> Any:
         """The working set; ``most`` violating columns are taken, where there are as many."""
         return current.columns_to_change(VIOLATING, self.unpenalised, most)
 
-    def improve(self, current: Evaluation) -> tuple[Evaluation | None, Ending]:
+    def improve(self, current: EvaluatedPoint) -> tuple[EvaluatedPoint | None, Ending]:
         """A better point, or None; and whether columns are better left to another solver."""
         columns = self.columns(current)
         if self._is_dependent(current, columns) or columns.size > LARGEST or not self.fits(columns.size):
@@ -252,7 +252,7 @@ class _Columns(PiecewiseProblem):
             point = Point(_with_entries(x, columns, inner.x), inner.prediction)
         return self._better(self.evaluate(point), current), "done" if solved else "unsolved"
 
-    def _is_dependent(self, current: Evaluation, columns: Any) -> bool:
+    def _is_dependent(self, current: EvaluatedPoint, columns: Any) -> bool:
         """Whether more columns than rows are to be followed by a homotopy, without descent.
 
         Where a full set of violating columns is dependent by itself (on 24 problems of 100 x 1000 cosines that led
@@ -263,7 +263,7 @@ class _Columns(PiecewiseProblem):
         many = rows <= VIOLATING or np.count_nonzero(current.x) > 0.9 * rows
         return self.may_follow and columns.size > rows and bool(many)
 
-    def _better(self, new: Evaluation, current: Evaluation) -> Evaluation | None:
+    def _better(self, new: EvaluatedPoint, current: EvaluatedPoint) -> EvaluatedPoint | None:
         """The new point if its objective is lower or, near the end where only slopes differ, its violation."""
         if new.objective < current.objective:
             return new
