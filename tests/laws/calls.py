@@ -117,7 +117,7 @@ class Call:
 LEFT_OUT = {
     "Certificate", "CompletionPath", "Intervals", "Offsets", "Path", "Recommendations", "Restoration", "Result",
     "SparseProblem", "Status", "Summary", "Ratings", "Spectral", "Family", "LinearLoss", "PenaltyBase",
-    "certificate", "best_on_log_grid", "falling", "first_strength", "grid_size", "l12_penalty", "one_sparse_fit",
+    "certificate", "best_on_log_grid", "falling", "first_strength", "grid_size", "one_sparse_fit",
     "path_results", "squared_loss", "WithIntercept", "with_strength",
 }  # fmt: skip
 
