@@ -107,7 +107,7 @@ def test_a_sweep_is_two_passes_that_move_nothing_as_long_as_the_ratings(observed
     sizes = {}
 
     def note(key, result, *_):
-        if isinstance(result, distributed_ratings.Sums):
+        if isinstance(result, distributed_ratings.PassSums):
             moved = sum(np.size(part) for part in (*result[0], *result[1:]))
             sizes.setdefault(key_split(key), []).append(moved)
 

@@ -49,8 +49,8 @@ class Offsets:
 
     def subtracted_from(self, observed: Observed) -> Observed:
         """The known entries as the low-rank matrix should have them."""
-        values = self._in_scale(observed) - self._summed(observed.rows, observed.columns)
-        return replace(observed, values=values)
+        values = observed.values if self.scales is None else observed.values / _at(self.scales, observed.columns)
+        return replace(observed, values=values - self._summed(observed.rows, observed.columns))
 
     def add_to(self, X: Array) -> Array:
         """The completed matrix of a dense one of low rank."""
@@ -83,10 +83,6 @@ class Offsets:
         total: Any = self.mean
         total = total if self.rows is None else total + _at(self.rows, rows)
         return total if self.columns is None else total + _at(self.columns, columns)
-
-    def _in_scale(self, observed: Observed) -> Array:
-        values = observed.values
-        return values if self.scales is None else values / _at(self.scales, observed.columns)
 
 
 def _at(numbers: Array, positions: Array) -> Array:

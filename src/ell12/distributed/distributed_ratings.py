@@ -104,11 +104,11 @@ def complete_matrix(
     return Completion(**vars(result), penalty=penalty, offsets=offsets, center=center, max_rank=max_rank)
 
 
-class Sums(tuple[Any, ...]):
+class PassSums(tuple[Any, ...]):
     """What one pass finds: tuples of it are added entry by entry, lists being joined."""
 
-    def __add__(self, other: Any) -> Sums:
-        return Sums(mine + theirs for mine, theirs in zip(self, other, strict=True))
+    def __add__(self, other: Any) -> PassSums:
+        return PassSums(mine + theirs for mine, theirs in zip(self, other, strict=True))
 
 
 class RatingsLoss(MatrixLoss):
@@ -224,28 +224,28 @@ class Residual(LinearOperator):
         return lanczos_norm(self, U, V, enough, self.x.s)
 
 
-def _half_sweep(block: Any, prior: Array, H: Array, ridge: float) -> Sums:
+def _half_sweep(block: Any, prior: Array, H: Array, ridge: float) -> PassSums:
     """W solved for, given H; and for each column j the sums of ``w_i w_i'``, the upper half, and ``o_ij w_i``."""
     (_, entries), (i, j) = block, np.triu_indices(H.shape[1])
     W = solve_rows(entries.row_starts, entries.columns, entries.values, H, np.full(H.shape[1], ridge), prior)
     known = entries.sparse(np.ones_like(entries.values))
-    return Sums(([W], known.T @ (W[:, i] * W[:, j]), entries.sparse().T @ W))
+    return PassSums(([W], known.T @ (W[:, i] * W[:, j]), entries.sparse().T @ W))
 
 
-def _products(block: Any, both: Array, V: Array, B: Array) -> Sums:
+def _products(block: Any, both: Array, V: Array, B: Array) -> PassSums:
     """``R B``, ``||R||^2 / 2`` and ``R'C`` of the residual R of the block."""
     (W, C), (_, entries) = np.split(both, [V.shape[1]], axis=1), block
     left = sums_of_products(W, V, entries.rows, entries.columns) - entries.values
     R = entries.sparse(left)
-    return Sums(([R @ B], 0.5 * float(left @ left), R.T @ C))
+    return PassSums(([R @ B], 0.5 * float(left @ left), R.T @ C))
 
 
-def _biases(block: Any, _: Array, mean: float, columns: Array) -> Sums:
+def _biases(block: Any, _: Array, mean: float, columns: Array) -> PassSums:
     """The biases of the rows, given those of the columns; what they leave, summed by column, and the counts."""
     (_, entries), sides = block, Sides(block[1])
     level = entries.values - entries.values.dtype.type(mean)
     rows = sides.row_means(level - columns[entries.columns], SHRINKAGE)
-    return Sums(([rows], entries.sparse(level - rows[entries.rows]).T @ sides.ones[0], sides.counts[1]))
+    return PassSums(([rows], entries.sparse(level - rows[entries.rows]).T @ sides.ones[0], sides.counts[1]))
 
 
 def _less(block: Any, rows: Array, shared: Offsets) -> Any:
