@@ -32,6 +32,8 @@ CALLS = [
     ("sample_weight", lambda: ell12.L12Regressor().fit(A, b, sample_weight="")),
     ("sample_weight", lambda: ell12.L12Regressor().fit(A, b, sample_weight=[])),
     ("fit_intercept", lambda: ell12.L12Regressor(fit_intercept=np.array([0.5, 2.0])).fit(A, b)),
+    ("relax", lambda: ell12.L12Regressor(relax=10**400).fit(A, b)),
+    ("scale", lambda: ell12.LogisticLoss(A.astype(np.float32), np.sign(b), scale=1e300)),
     ("x", lambda: ell12.SpectralL12(1.0).value(np.full((2, 2), "word"))),
     ("x", lambda: ell12.penalties.TruncatedNuclear(1.0).prox(np.ones(3), 1.0)),
     ("step", lambda: ell12.penalties.SpectralLogSum(1.0).prox(np.eye(2), "word")),
