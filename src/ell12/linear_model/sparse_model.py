@@ -297,7 +297,7 @@ def is_joint(penalty: Any) -> bool:
 
 def check_penalty(penalty: Any) -> None:
     """Raise unless it can be given a strength."""
-    if isinstance(penalty, type) or not is_dataclass(penalty):
+    if isinstance(penalty, type) or not is_dataclass(penalty) or not hasattr(penalty, "alpha"):
         raise TypeError(f"penalty must be a dataclass with a field alpha, such as L12(), got {penalty!r}")
 
 
