@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import as_numpy, inner, namespace, norm
-from ell12.checks import check_numbers, generator
+from ell12.checks import check_counts, check_numbers, generator
 from ell12.completion.least_squares import AlternatingLeastSquares
 from ell12.completion.low_rank import LowRank, sums_of_products
-from ell12.completion.matrix_apg import BlockAPG, FactoredAPG, check_rank
+from ell12.completion.matrix_apg import BlockAPG, FactoredAPG
 from ell12.completion.observed import Observed, has_segments
 from ell12.completion.offsets import Centred, check_offsets, column_deviations
 from ell12.completion.singular_vectors import SPARE, WarmBlock
@@ -155,7 +155,7 @@ class SearchSpace:
         """
         check_offsets(center, scale, "auto")
         if not _is_auto(max_rank):
-            check_rank(max_rank)
+            check_counts(least=1, max_rank=max_rank)
         is_table = observed.is_table
         weights, ranks, centers = (
             ((1.0, 0.5), (None,), ("columns", None)) if is_table else ((0.5,), (8, 4, 16), ("biases",))

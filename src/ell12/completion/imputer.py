@@ -21,7 +21,7 @@ from ell12.completion.complete import complete_matrix
 from ell12.completion.gpu_entries import AT_ONCE
 from ell12.completion.observed import Observed, read_entries
 from ell12.completion.offsets import fit_offsets
-from ell12.completion.squared_error import fit_rows
+from ell12.completion.squared_error import regressed_rows
 from ell12.completion.table_columns import (
     Categories,
     Range,
@@ -286,7 +286,8 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
     def _completed_rows(self, observed: Observed) -> Array:
         """Rows of known entries with every entry predicted; a column of unknown unit is NaN."""
         known = without_columns(observed, self.completion_.offsets.unknown_units)
-        filled = fit_rows(self.completion_, known)
+        offsets, W, H = regressed_rows(self.completion_, known)
+        filled = offsets.add_to(W @ H.T)
         if self.center_ is None:
             filled[np.diff(known.row_starts) == 0] = self._level
         return self.clip_.cut(filled)

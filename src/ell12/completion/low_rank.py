@@ -137,6 +137,12 @@ class LowRank:
         """``U diag(s)``: the first of two factors whose product with V' is the matrix."""
         return self.U * self.s
 
+    @property
+    def balanced(self) -> tuple[Array, Array]:
+        """``U diag(sqrt(s))`` and ``V diag(sqrt(s))``: two factors of the same size."""
+        root = namespace(self.s).sqrt(self.s)
+        return self.U * root, self.V * root
+
     def __matmul__(self, B: Array) -> Array:
         return self.weighted @ (self.V.T @ B)
 

@@ -170,22 +170,14 @@ class Observed:
     @cached_property
     def row_starts(self) -> Array:
         """Where each row begins among the entries, and the end: the ``indptr`` of CSR."""
-        if not is_numpy(self.rows):
-            return _starts(self.rows, self.shape[0])
-        counts = np.bincount(self.rows, minlength=self.shape[0])
-        return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return _starts(self.rows, self.shape[0])
 
     @cached_property
     def by_column(self) -> tuple[Array, Array]:
         """The order that sorts the entries by column, then row; and where each column begins in it."""
-        if not is_numpy(self.rows):
-            xp = namespace(self.columns)
-            order = xp.argsort(self.columns, stable=True)
-            return order, _starts(xp.take(self.columns, order, axis=0), self.shape[1])
-        positions = np.arange(self.n_observed)
-        by_row = scipy.sparse.csr_array((positions, self.columns, self._sparse_starts), shape=self.shape)
-        by_column = by_row.tocsc()  # a counting sort
-        return by_column.data, by_column.indptr.astype(np.int64)
+        xp = namespace(self.columns)
+        order = xp.argsort(self.columns, stable=True)
+        return order, _starts(xp.take(self.columns, order, axis=0), self.shape[1])
 
     def mask(self) -> Array:
         """A dense matrix of truth values: what is known."""
@@ -208,10 +200,10 @@ class Observed:
     def sparse(self, values: Array | None = None) -> Any:
         """The same as a CSR array, on a device as something that multiplies; the pattern is made once."""
         values = self.values if values is None else values
-        if not is_numpy(values):
-            return SegmentedMatrix(self.segments, self.by_column[0], values)
-        starts = self._sparse_starts
-        return scipy.sparse.csr_array((values, self.columns, starts), shape=self.shape, copy=False)
+        if is_numpy(values):
+            return scipy.sparse.csr_array((values, self.columns, self.row_starts), shape=self.shape, copy=False)
+        by_column = namespace(values).take(values, self.by_column[0], axis=0)
+        return SegmentedMatrix(self.segments, (values, by_column))
 
     def matrix(self, values: Array | None = None) -> Any:
         """`sparse` for NumPy arrays and where little is known, else `dense`."""
@@ -241,10 +233,6 @@ class Observed:
         count = min(round(fraction * self.n_observed), self.n_observed - 1)
         held[generator(rng).permutation(self.n_observed)[:count]] = True
         return self.select(~held), self.select(held)
-
-    @cached_property
-    def _sparse_starts(self) -> np.ndarray:
-        return self.row_starts.astype(self.columns.dtype, copy=False)
 
 
 def has_segments(values: Array) -> bool:
@@ -355,7 +343,7 @@ def _starts(sorted_indices: Array, size: int) -> Array:
     """Where each of the numbers below ``size`` begins among sorted ones, and the end."""
     xp = namespace(sorted_indices)
     numbers = xp.arange(size + 1, dtype=sorted_indices.dtype, device=device(sorted_indices))
-    return xp.searchsorted(sorted_indices, numbers)
+    return _shortened(xp.searchsorted(sorted_indices, numbers), sorted_indices.shape)
 
 
 def _shortened(indices: Array, shape: Any) -> Array:

@@ -1,7 +1,4 @@
-"""Compiled loops (numba) over known entries; each has a plain counterpart that serves as its test's oracle.
-
-They release the interpreter's lock, so that several threads can each take a range of rows.
-"""
+"""Compiled loops (numba) over known entries; each has a plain counterpart that serves as its test's oracle."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ def sums_of_products(W: Any, H: Any, rows: Any, columns: Any) -> Any:
     return out
 
 
-@compiled_loop(fastmath=True, error_model="numpy", nogil=True)
+@compiled_loop(fastmath=True, error_model="numpy")
 def _sums_of_products(W, H, rows, columns, out):  # type: ignore[no-untyped-def]
     for e in range(out.shape[0]):
         w, h = W[rows[e]], H[columns[e]]
@@ -30,19 +27,19 @@ def _sums_of_products(W, H, rows, columns, out):  # type: ignore[no-untyped-def]
         out[e] = total
 
 
-@compiled_loop(fastmath=True, error_model="numpy", nogil=True)
-def solve_rows(starts, columns, values, H, ridge, out, first, last):  # type: ignore[no-untyped-def]
-    """`ell12.completion.squared_error.solve_rows` for the rows from ``first`` to ``last``, within ``out``.
+@compiled_loop(fastmath=True, error_model="numpy")
+def solve_rows(starts, columns, values, H, ridge, out):  # type: ignore[no-untyped-def]
+    """`ell12.completion.gpu_entries.Segments.solve`; ``out`` holds the prior, and then the solution.
 
     The rows of H that are needed are gathered for BLAS to multiply.
     """
     rank = H.shape[1]
     gram, part = np.empty((rank, rank), dtype=H.dtype), np.empty((rank, rank), dtype=H.dtype)
     longest = 0
-    for i in range(first, last):
+    for i in range(out.shape[0]):
         longest = max(longest, starts[i + 1] - starts[i])
     chunk = np.empty((longest, rank), dtype=H.dtype)
-    for i in range(first, last):
+    for i in range(out.shape[0]):
         right = out[i]
         gram[:] = 0
         for a in range(rank):
@@ -58,7 +55,7 @@ def solve_rows(starts, columns, values, H, ridge, out, first, last):  # type: ig
         _solve_in_place(gram, right)
 
 
-@compiled_loop(fastmath=True, error_model="numpy", nogil=True)
+@compiled_loop(fastmath=True, error_model="numpy")
 def _solve_in_place(gram, right):  # type: ignore[no-untyped-def]
     """Cholesky's decomposition in the upper triangle, row by row, and the two substitutions."""
     rank = right.shape[0]

@@ -24,6 +24,9 @@ class FullTriplets:
 
     is_full = False
 
+    def __init__(self, *_: Any) -> None:
+        pass
+
     def __call__(self, Z: Array) -> tuple[Array, Array, Array]:
         """U, s and V of a dense matrix."""
         U, s, Vh = namespace(Z).linalg.svd(Z, full_matrices=False)

@@ -14,6 +14,7 @@ from dask.delayed import delayed
 from scipy.sparse.linalg import LinearOperator
 
 from ell12.completion import AlternatingLeastSquares, Completion, LowRank, Observed, Offsets
+from ell12.completion.gpu_entries import Segments
 from ell12.completion.hidden_entries import alpha_of_noise
 from ell12.completion.low_rank import sums_of_products
 from ell12.completion.offsets import SHRINKAGE, SWEEPS
@@ -169,11 +170,11 @@ class RatingsLoss(MatrixLoss):
         """``S(X - O)``, known by its products."""
         return Residual(self, point.x)
 
-    def make_sweep(self, penalty: Any, n_threads: int) -> Callable[[LowRank], LowRank]:  # noqa: ARG002
+    def make_sweep(self, penalty: Any) -> Callable[[LowRank], LowRank]:
         """The sweep of `ell12.AlternatingLeastSquares`: rows on their workers, then columns here."""
 
         def sweep(x: LowRank) -> LowRank:
-            W, H = x.U * np.sqrt(x.s), x.V * np.sqrt(x.s)
+            W, H = x.balanced
             ridge, prior = row_terms(W, H, penalty)
             W, grams, rights = self._total(_half_sweep, prior, prior / ridge, H, ridge)
             ridge, prior = row_terms(H, W, penalty)
@@ -267,8 +268,7 @@ class RowsAndSums:
 def _half_sweep(block: RatingsBlock, prior: Array, H: Array, ridge: float) -> RowsAndSums:
     """W solved for, given H; and of each column j the sums of ``w_i w_i'`` and ``o_ij w_i``."""
     entries, (i, j) = block.entries, np.triu_indices(H.shape[1])
-    slopes = np.full(H.shape[1], ridge)
-    W = solve_rows(entries.row_starts, entries.columns, entries.values, H, slopes, prior)
+    W = solve_rows(Segments(entries.row_starts, entries.columns, len(H)), entries.values, H, ridge, prior)
     known = entries.sparse(np.ones_like(entries.values))
     return RowsAndSums({block.number: W}, (known.T @ (W[:, i] * W[:, j]), entries.sparse().T @ W))
 
