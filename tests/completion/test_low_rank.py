@@ -109,7 +109,7 @@ def test_masked_arrays_are_refused(factors):
     X, hidden = LowRank.from_factors(W, H), np.ma.array([0, 1], mask=[0, 1])
     with pytest.raises(TypeError, match="W must not be a masked array"):
         LowRank.from_factors(np.ma.array(W), H)
-    with pytest.raises(TypeError, match="must not be masked arrays"):
+    with pytest.raises(TypeError, match="U must not be a masked array"):
         LowRank(np.ma.array(X.U), X.s, X.V)
     with pytest.raises(TypeError, match="columns must not be a masked array"):
         X.entries([0, 1], hidden)

@@ -14,7 +14,6 @@ from ell12.backend import (
     device,
     in_memory,
     indices_like,
-    is_array,
     is_numpy,
     namespace,
     norm,
@@ -66,13 +65,11 @@ class LowRank:
     __array_ufunc__ = None  # so that ndarray @ X comes here
 
     def __post_init__(self) -> None:
-        if not all(is_array(part) and _holds_numbers(part) for part in (self.U, self.s, self.V)):
-            raise TypeError("U, s and V must be arrays of numbers")
+        for name in ("U", "s", "V"):
+            object.__setattr__(self, name, as_real(getattr(self, name), name))
         shapes = tuple(self.U.shape), tuple(self.s.shape), tuple(self.V.shape)
         if len(shapes[0]) != 2 or len(shapes[2]) != 2 or shapes[1] != shapes[0][1:] or shapes[1] != shapes[2][1:]:
             raise ValueError(f"U, s and V must have shapes (m, r), (r,) and (n, r); got {shapes}")
-        if any(isinstance(part, np.ma.MaskedArray) for part in (self.U, self.s, self.V)):
-            raise TypeError("U, s and V must not be masked arrays")
         with naming("U, s and V"):
             namespace(self.U, self.s, self.V)  # which is one for all
 
@@ -151,12 +148,18 @@ class LowRank:
 
     def entries(self, rows: Any, columns: Any) -> Array:
         """The entries at pairs of row and column, as a vector."""
-        rows = as_indices(rows, self.U, self.shape[0], "rows")
-        columns = as_indices(columns, self.U, self.shape[1], "columns")
+        return sums_of_products(self.weighted, self.V, *self.pairs(rows, columns))
+
+    def pairs(self, rows: Any, columns: Any) -> tuple[Array, Array]:
+        """Rows and columns as vectors of indices within the matrix, or an error that names them."""
+        rows, columns = (
+            _as_indices(indices, self.U, size, name)
+            for indices, size, name in ((rows, self.shape[0], "rows"), (columns, self.shape[1], "columns"))
+        )
         if rows.shape != columns.shape or len(rows.shape) != 1:
             shapes = f"{tuple(rows.shape)} and {tuple(columns.shape)}"
             raise ValueError(f"rows and columns must be two vectors of the same length; got {shapes}")
-        return sums_of_products(self.weighted, self.V, rows, columns)
+        return rows, columns
 
     def norm(self) -> float:
         """The Frobenius norm."""
@@ -221,7 +224,7 @@ def compiled_loops() -> Any:
     return compiled
 
 
-def as_indices(indices: Any, U: Array, size: int, name: str) -> Array:
+def _as_indices(indices: Any, U: Array, size: int, name: str) -> Array:
     """Indices below a size as integers of the kind and device of U; arrays of U's kind are trusted."""
     if not is_numpy(U) and type(indices) is type(U):
         return indices
@@ -234,8 +237,3 @@ def as_indices(indices: Any, U: Array, size: int, name: str) -> Array:
         raise IndexError(f"{name} must lie in 0 .. {size - 1}, got {indices.min()} .. {indices.max()}")
     indices = indices if indices.size else indices.astype(np.int64)
     return indices if is_numpy(U) else indices_like(indices, U)
-
-
-def _holds_numbers(x: Array) -> bool:
-    """Whether a NumPy array holds numbers; other libraries know nothing else."""
-    return not isinstance(x, np.ndarray) or x.dtype.kind in "biufc"
