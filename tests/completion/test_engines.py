@@ -178,7 +178,6 @@ def test_single_precision_at_a_tiny_alpha_is_solved():
     X[random.random(X.shape) > 0.2] = np.nan
     result = complete_matrix(X, 1e-6, center=None, penalty=SpectralL12(l2_weight=1.0), max_rank=5, max_iter=100)
     known = ~np.isnan(X)
-    assert result.x.is_finite()
     assert np.abs(result.to_array() - X)[known].max() < 0.05 * np.abs(X[known]).max()
 
 

@@ -84,8 +84,8 @@ def test_entries_in_chunks(factors, monkeypatch):
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda X: X.entries([9], [0]), IndexError, "rows must lie in 0 .. 8"),
-        (lambda X: X.entries([0], [-1]), IndexError, "columns must lie in 0 .. 5"),
+        (lambda X: X.entries([9], [0]), ValueError, "rows must lie in 0 .. 8"),
+        (lambda X: X.entries([0], [-1]), ValueError, "columns must lie in 0 .. 5"),
         (lambda X: X.entries([0.5], [0]), TypeError, "integers"),
         (lambda X: X.entries([0, 1], [0]), ValueError, "same length"),
         (lambda X: LowRank(X.U, X.s[:1], X.V), ValueError, "shapes"),

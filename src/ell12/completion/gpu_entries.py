@@ -16,15 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from ell12.backend import (
-    all_finite,
-    as_numpy,
-    device,
-    in_memory,
-    indices_like,
-    namespace,
-    to_device_of,
-)
+from ell12.backend import all_finite, as_numpy, device, in_memory, indices_like, namespace, to_device_of
 from ell12.penalties.spectral import DENSE_NORM, lanczos_norm, norm_beyond
 from ell12.protocols import Array
 

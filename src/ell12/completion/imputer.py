@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,14 +23,8 @@ from ell12.completion.gpu_entries import AT_ONCE
 from ell12.completion.observed import Observed, read_entries
 from ell12.completion.offsets import fit_offsets
 from ell12.completion.squared_error import regressed_rows
-from ell12.completion.table_columns import (
-    Categories,
-    Range,
-    as_frame,
-    is_frame,
-    whole_number_dtypes,
-)
-from ell12.completion.uncertainty import Uncertain
+from ell12.completion.table_columns import Categories, Range, as_frame, is_frame, whole_number_dtypes
+from ell12.completion.uncertainty import Calibration, Uncertain
 from ell12.minimization import Status
 from ell12.nested_parameters import NestedParameters
 from ell12.protocols import Array
@@ -177,15 +172,12 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
         self.incomplete_columns_ = np.unique(self._owners[counts < observed.shape[0]])
         self._whole_dtypes = whole_number_dtypes(X)
         self._whole_columns = np.flatnonzero(np.isin(self._owners, [*self._whole_dtypes]))
-        with naming("random_state"):
-            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        given = ("alpha", "penalty", "max_rank", "center", "scale", "solver", "tol", "max_iter")
-        fit = complete_matrix(observed, random_state=seed, **{name: getattr(self, name) for name in given})
-        keep_fit(self, fit)
-        self.scale_ = fit.scale
+        given = ("alpha", "penalty", "max_rank", "center", "scale", "tol")
+        fit_entries(self, observed, **{name: getattr(self, name) for name in given})
+        self.scale_ = self.completion_.scale
         # What a row of which nothing is known has where nothing was subtracted: zero is no guess.
         self._level = fit_offsets(observed, "columns", self.scale_).entries(0, np.arange(observed.shape[1]))
-        self._keep(observed, seed)
+        self._calibrations: dict[bool, Calibration] = {}  # by whether they are for new rows
         if self.empty_columns_.size and not self.keep_empty_features:
             names = ", ".join(map(str, super().get_feature_names_out()[self.empty_columns_]))
             warnings.warn(
@@ -331,8 +323,13 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
             raise ValueError(f"{name} is for tables of numbers, and X had categories: use transform or draws")
 
 
-def keep_fit(estimator: Any, result: Any) -> None:
-    """The attributes of a fitted estimator of matrices; a warning where the fit did not converge."""
+def fit_entries(estimator: Any, observed: Observed, **options: Any) -> None:
+    """Complete known entries and keep the attributes of the fit; a warning where it did not converge."""
+    with naming("random_state"):
+        seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
+    options |= {"solver": estimator.solver, "max_iter": estimator.max_iter, "random_state": seed}
+    result = complete_matrix(observed, **options)
+    estimator._known, estimator._seed = replace(observed), seed  # without what it has cached
     estimator.completion_, estimator.n_iter_ = result, result.n_iter
     for name in ("alpha", "penalty", "max_rank", "center"):
         setattr(estimator, f"{name}_", getattr(result, name))

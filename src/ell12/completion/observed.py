@@ -75,7 +75,7 @@ class Observed:
             return
         values = as_real(self.values, "values")
         shape = _as_shape(self.shape)
-        rows, columns = (_index(getattr(self, name), values, name) for name in ("rows", "columns"))
+        rows, columns = (as_indices(getattr(self, name), values, name) for name in ("rows", "columns"))
         rows, columns, values = _sorted(rows, columns, values, shape)
         if not all_finite(values):
             raise ValueError("values must be finite; leave out what is not known")
@@ -210,13 +210,6 @@ class Observed:
         sparse = is_numpy(self.values) or (has_segments(self.values) and not self.suits_dense)
         return self.sparse(values) if sparse else self.dense(values)
 
-    def with_values(self, values: Array) -> Observed:
-        """The same positions with other values."""
-        values = as_real(values, "values")
-        if values.shape != self.values.shape or not all_finite(values):
-            raise ValueError(f"values must be {self.n_observed} finite numbers, one for each known entry")
-        return replace(self, values=values)
-
     def select(self, kept: np.ndarray) -> Observed:
         """The entries where ``kept`` is true."""
         kept = kept if is_numpy(self.rows) else indices_like(kept, self.rows)
@@ -300,7 +293,7 @@ def _as_shape(shape: Any) -> tuple[int, int]:
     return int(shape[0]), int(shape[1])
 
 
-def _index(indices: Any, values: Array, name: str) -> Array:
+def as_indices(indices: Any, values: Array, name: str) -> Array:
     """Indices as a vector of integers of the kind of the values."""
     if isinstance(indices, np.ma.MaskedArray):
         raise TypeError(f"{name} must not be a masked array: drop what is masked first")
@@ -315,16 +308,22 @@ def _index(indices: Any, values: Array, name: str) -> Array:
     return indices
 
 
+def check_range(indices: Array, size: int, name: str) -> None:
+    """Raise unless indices are those of a vector of this size."""
+    xp = namespace(indices)
+    low, high = (int(xp.min(indices)), int(xp.max(indices))) if indices.shape[0] else (0, -1)
+    if low < 0 or high >= size:
+        raise ValueError(f"{name} must lie in 0 .. {size - 1}, got {low} .. {high}")
+
+
 def _sorted(rows: Array, columns: Array, values: Array, shape: tuple[int, int]) -> tuple[Array, Array, Array]:
     """The entries by row, then column, with short indices; an error where a position is wrong or taken twice."""
     if not tuple(rows.shape) == tuple(columns.shape) == tuple(values.shape):
         shapes = f"{tuple(rows.shape)}, {tuple(columns.shape)} and {tuple(values.shape)}"
         raise ValueError(f"rows, columns and values must be as long as each other; got {shapes}")
     xp = namespace(rows)
-    for name, indices, size in (("rows", rows, shape[0]), ("columns", columns, shape[1])):
-        low, high = (int(xp.min(indices)), int(xp.max(indices))) if indices.shape[0] else (0, -1)
-        if low < 0 or high >= size:
-            raise ValueError(f"{name} must lie in 0 .. {size - 1}, got {low} .. {high}")
+    check_range(rows, shape[0], "rows")
+    check_range(columns, shape[1], "columns")
     rows, columns = _shortened(rows, shape), _shortened(columns, shape)
     flat = _widened(rows) * shape[1] + columns
     if not all_true(flat[1:] > flat[:-1]):

@@ -34,24 +34,18 @@ def solve_rows(starts, columns, values, H, ridge, out):  # type: ignore[no-untyp
     The rows of H that are needed are gathered for BLAS to multiply.
     """
     rank = H.shape[1]
-    gram, part = np.empty((rank, rank), dtype=H.dtype), np.empty((rank, rank), dtype=H.dtype)
-    longest = 0
+    gram, chunk = np.empty((rank, rank), dtype=H.dtype), np.empty((np.max(np.diff(starts)), rank), dtype=H.dtype)
     for i in range(out.shape[0]):
-        longest = max(longest, starts[i + 1] - starts[i])
-    chunk = np.empty((longest, rank), dtype=H.dtype)
-    for i in range(out.shape[0]):
-        right = out[i]
-        gram[:] = 0
-        for a in range(rank):
-            gram[a, a] = ridge[a]
-        count = starts[i + 1] - starts[i]
+        count, right = starts[i + 1] - starts[i], out[i]
+        rows = chunk[:count]
         for e in range(count):
             h, value = H[columns[starts[i] + e]], values[starts[i] + e]
             for a in range(rank):
-                chunk[e, a] = h[a]
+                rows[e, a] = h[a]
                 right[a] += value * h[a]
-        np.dot(chunk[:count].T, chunk[:count], part)
-        gram += part
+        np.dot(rows.T, rows, gram)
+        for a in range(rank):
+            gram[a, a] += ridge[a]
         _solve_in_place(gram, right)
 
 

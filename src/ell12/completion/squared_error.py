@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ell12.backend import as_numpy, in_memory, inner, is_numpy, namespace, to_device_of
+from ell12.backend import all_finite, as_numpy, in_memory, inner, is_numpy, namespace, to_device_of
 from ell12.completion.gpu_entries import Segments
 from ell12.completion.low_rank import COMPILED_FROM, LowRank, compiled_loops, sums_of_products
 from ell12.completion.observed import Observed, has_segments
@@ -108,7 +108,7 @@ class MatrixLoss(Loss):
             raise ValueError(f"x0 must have shape {observed.shape}, got {x0.shape}")
         if is_numpy(x0.U) != is_numpy(observed.values):
             raise TypeError("x0 must be of the same kind of arrays as the observed entries")
-        if not x0.is_finite():
+        if not all(map(all_finite, (x0.U, x0.s, x0.V))):
             raise ValueError("x0 holds NaN or infinity; every entry must be finite")
         return x0.astype(observed.values.dtype)
 

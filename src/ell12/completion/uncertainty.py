@@ -6,7 +6,6 @@ import copy
 import math
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -200,11 +199,6 @@ class Uncertain:
         limits = _limits(self)
         return [self._finished(observed, limits.cut(fit).astype(fit.dtype, copy=False), X) for fit in fits]
 
-    def _keep(self: Any, observed: Observed, seed: int) -> None:
-        """Remember what errors can be learnt from."""
-        self._known, self._seed = replace(observed), seed  # without what it has cached
-        self._calibrations: dict[bool, Calibration] = {}  # by whether they are for new rows
-
     def _redrawn(self: Any, observed: Observed, filled: Array, random: np.random.Generator) -> Array:
         """Rows completed by a fit to rows drawn with replacement; a column of which it saw nothing as before."""
         n_rows = self._known.shape[0]
@@ -297,16 +291,14 @@ def _limits(model: Any) -> Range:
     """
     if not isinstance(model.clip, str):
         return model.clip_
-    (low, high), known = model.clip_, model._known
-    return Range(*(np.where(_number_on(known, b) > 1, b, far) for b, far in ((low, -np.inf), (high, np.inf))))
+    (columns, values), n = (model._known.columns, model._known.values), model._known.shape[1]
 
+    def kept(bound: Any, otherwise: float) -> Any:
+        on = values == (np.asarray(bound)[columns] if np.ndim(bound) else bound)
+        number = np.bincount(columns[on], minlength=n) if np.ndim(bound) else np.count_nonzero(on)
+        return np.where(number > 1, bound, otherwise)
 
-def _number_on(known: Observed, bound: Any) -> Any:
-    """How many known entries lie on a bound, which is one for all columns, or one for each."""
-    if np.ndim(bound) == 0:
-        return np.count_nonzero(known.values == bound)
-    on = known.values == np.asarray(bound)[known.columns]
-    return np.bincount(known.columns[on], minlength=known.shape[1])
+    return Range(kept(model.clip_.low, -np.inf), kept(model.clip_.high, np.inf))
 
 
 def _same(one: Observed, other: Observed) -> bool:
