@@ -29,7 +29,7 @@ from ell12.minimization import Result, Run, Status, minimize
 from ell12.minimization.loop import check_limits
 from ell12.minimization.solver_choice import check_kind
 from ell12.path import alpha_grid, falling, grid_size
-from ell12.penalties import Spectral
+from ell12.penalties import Spectral, SpectralL12
 from ell12.protocols import Array, Penalty, Solver, with_alpha
 
 
@@ -313,7 +313,8 @@ def completion_path(
     space = search_space(observed, penalty=penalty, center=center, scale=scale, max_rank=max_rank)
     choice = first_choice(space)
     task, x0 = Centred.of(observed, choice.center, choice.scale), None
-    count, weight = grid_size(alphas, 20), getattr(choice.penalty, "l2_weight", 0.0)
+    count = grid_size(alphas, 20)
+    weight = choice.penalty.l2_weight if isinstance(choice.penalty, SpectralL12) else 0.0
     if count is not None:
         top = (1 + 1e-6) * largest_strength(task.loss, weight)  # above it by more than rounding
         alphas = alpha_grid(top, count, eps)

@@ -223,9 +223,9 @@ def find_columns(names: Any, columns: Columns | None = None, kinds: int = 3) -> 
         return tuple(map(int, found))
     plain = [re.sub(r"[\W_]", "", name).lower() for name in names]
     known = [next((plain.index(name) for name in likely if name in plain), None) for likely in NAMES[:kinds]]
-    found = [k for k in known if k is not None]
-    if len(found) == kinds:
-        return tuple(found)
+    positions = tuple(k for k in known if k is not None)
+    if len(positions) == kinds:
+        return positions
     if len(names) == kinds and all(k in (None, position) for position, k in enumerate(known)):
         return tuple(range(kinds))
     raise ValueError(f"user, item and value are not known by name among {', '.join(names)}: say columns=")
