@@ -6,8 +6,8 @@ stand at random places, or "side by side"; their coefficients have random signs 
 of variance 1 is Gaussian or Student's t with 3 degrees of freedom; of classes the coefficients are those of a
 logistic model. All methods see the same draws.
 
-Methods: "l1-2" and "Lasso" are `L12RegressorCV` (or `L12ClassifierCV`) with its default weight and with
-l2_weight=0 as the first stage, 15 strengths down to 0.03 of the first, and the default of everything else;
+Methods: "l1-2" and "Lasso" are `L12RegressorCV` (or `L12ClassifierCV`) with its default penalty and with
+`L1` as the first stage, 15 strengths down to 0.03 of the first, and the default of everything else;
 "robust" has variance="robust" after l1-2, "ridge" inverse="ridge". hidimstat (0.4.0) is its DesparsifiedLasso:
 with defaults, where its nodewise Lassos have strength 1, at which all coefficients are zero; and "preconfigured",
 with preconfigure_model_x_path=None, where they have 0.01 of the largest. With 40 features, or of classes 7, the
@@ -18,7 +18,7 @@ the standard error of the mean over draws; "length" the mean length of intervals
 features with Holm's p value at most 0.05; "any false" the share of draws with an inactive one among these, "false
 share" the mean share of inactive ones among those with Benjamini and Hochberg's at most 0.05: both should be at
 most 5 %. Seconds are the mean processor time of one thread, first stage included, on a machine that was busy with
-other work. Rows have different numbers of draws: look at the standard errors.
+other work.
 
 With the squared loss the directions of the nodewise inverse depend on X alone. So they are found once for all
 methods that see the same X, and their time is added to that of each. That changes no figure.
@@ -48,9 +48,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
 
 import study
 from ell12 import (
+    L1,
     L12Classifier,
     L12ClassifierCV,
     L12Regressor,
@@ -61,14 +64,12 @@ from ell12.selection import confidence as intervals
 from ell12.selection.confidence import adjusted_p_values
 
 NAME, LEVEL, WANTED = "interval_coverage", 0.95, (93.0, 97.0)
-GRID = {"n_alphas": 15, "eps": 0.03}
+GRID = {"alphas": 15, "eps": 0.03}
 OURS = ("l1-2", "Lasso", "robust", "ridge")
 PEERS = ("hidimstat", "hidimstat, preconfigured")
 COUNTS = ("active", "inactive", "power", "any false", "false share", "length", "seconds")
 # With up to so many columns the inverse is exact: any first stage does.
 FEW = 40
-# The file is written after so many seconds, and at the end.
-PAUSE = 20.0
 # Fewer draws do not decide which of two methods has more power: a power of 100 % in all of them has no spread.
 DECIDING = 100
 
@@ -119,6 +120,7 @@ class Setting:
 
 DESIGNS = ("independent", "Toeplitz 0.5", "Toeplitz 0.9")
 SIZES = {
+    "small": (100, 150, 5),
     "wide": (200, 500, 10),
     "beside": (200, 500, 10),
     "narrow": (200, 100, 10),
@@ -181,7 +183,7 @@ def measures(lower: Any, upper: Any, p_values: Any, c: Any) -> dict[str, float]:
 def fitted(X: Any, y: Any, setting: Setting, lasso: bool) -> tuple[Any, float]:
     """The first stage, and its time."""
     start = time.process_time()
-    classes, options = setting.noise == "classes", GRID | ({"l2_weight": 0.0} if lasso else {})
+    classes, options = setting.noise == "classes", GRID | ({"penalty": L1()} if lasso else {})
     kind = L12ClassifierCV if classes else L12RegressorCV
     if setting.columns <= FEW:
         kind, options = (L12Classifier if classes else L12Regressor), {"alpha": 0.1}
@@ -308,45 +310,42 @@ def verdict(what: str, among: dict[Any, Any], off: list[Any], name: str) -> str:
     return f"- Does not hold in {len(off)} of {len(among)} settings: {what}. Not in: {named}."
 
 
-def study_of(pairs: list[tuple[Setting, list[str]]], seeds: range, until: float, file: Path) -> None:
-    """Draw by draw, so that all settings have as many where the time is up; from the rows on that there are."""
-    rows = {setting.key(method): empty(setting, method) for setting, methods in pairs for method in methods}
-    rows |= read(file)
-    written = time.perf_counter()
-    for count, seed in enumerate(seeds):
-        for setting, methods in pairs:
-            open_ = [method for method in methods if rows[setting.key(method)]["draws"] == count]
-            for method, values in measure(setting, open_, seed) if open_ else ():
-                add(rows[setting.key(method)], values)
-        now = time.perf_counter()
-        if now - written > PAUSE or now > until or seed == seeds[-1]:
-            study.replace(file, study.as_text({"rows": list(rows.values())}))
-            written = now
-            print(f"{count + 1} draws", flush=True)
-        if now > until:
-            break
+def draw(pairs: list[tuple[Setting, list[str]]], seed: int) -> list[tuple[tuple[str, str, str], dict[str, float]]]:
+    """All settings and methods on the draws of one seed, in one thread."""
+    intervals.nodewise = FOUND  # type: ignore[assignment]
+    warnings.simplefilter("ignore")
+    with threadpool_limits(1):
+        return [
+            (setting.key(method), values)
+            for setting, methods in pairs
+            for method, values in measure(setting, methods, seed)
+        ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--draws", type=int, default=500)
+    parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--first", type=int, default=0, help="the seed of the first draw")
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
     parser.add_argument("--methods", nargs="+", choices=(*OURS, *PEERS), default=list(OURS))
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="end after so many")
-    parser.add_argument("--rows", type=Path, default=study.RESULTS / f"{NAME}.json", help="goes on from these")
+    parser.add_argument("--jobs", type=int, default=1, help="processes, each with draws of its own")
+    parser.add_argument("--rows", type=Path, default=study.RESULTS / f"{NAME}.json", help="where the rows go")
     parser.add_argument("--page", nargs="+", type=Path, help="no draws: the page, from the rows of these files")
     options = parser.parse_args()
     if not options.page:
-        intervals.nodewise = FOUND  # type: ignore[assignment]
-        warnings.simplefilter("ignore")
         pairs = [
             (setting, [method for method in options.methods if applies(setting, method)])
             for size in options.sizes
             for setting in settings(size)
         ]
-        until = time.perf_counter() + options.seconds
-        study_of(pairs, range(options.first, options.first + options.draws), until, options.rows)
+        rows = {setting.key(method): empty(setting, method) for setting, methods in pairs for method in methods}
+        seeds = range(options.first, options.first + options.draws)
+        parallel = Parallel(n_jobs=options.jobs, return_as="generator")
+        for done, found in enumerate(parallel(delayed(draw)(pairs, seed) for seed in seeds), 1):
+            for key, values in found:
+                add(rows[key], values)
+            print(f"{done} draws", flush=True)
+        study.replace(options.rows, study.as_text({"rows": list(rows.values())}))
     rows = sorted(joined([read(file) for file in options.page or [options.rows]]), key=order)
     peers = ["hidimstat"] if find_spec("hidimstat") else []
     if options.page or options.rows.parent == study.RESULTS:

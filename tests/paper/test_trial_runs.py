@@ -96,6 +96,9 @@ def test_each_trial_is_measured_once_and_a_damaged_row_again(tmp_path):
     known = json.loads((tmp_path / provenance.FILE).read_text())
     assert [run["rows_before"] for run in known["runs"]] == [0, 3]
     assert known["files"][FILE]["sha256"] == provenance.digest(tmp_path / FILE)
+    provenance.begin(tmp_path, LEVELS.as_json(), 5)  # as if a kill had come behind the last row
+    assert run(LEVELS, tmp_path, resume=True).done == 5
+    assert provenance.read(tmp_path)["files"] == known["files"]
 
 
 def test_a_trial_that_raises_has_no_row(tmp_path, monkeypatch):

@@ -160,6 +160,7 @@ def run(wish: Wish, folder: Path, jobs: int = 1, resume: bool = False, show: Sho
         except KeyboardInterrupt:  # which may have come between a row and its counting
             kept = {row["key"] for row in read_rows(folder)[0]}
             outcome.interrupted, outcome.done = True, sum(trial.key in kept for trial in trials)
+    if missing or not (provenance.read(folder) or {}).get("files"):  # a run killed behind its last row has no hash
         provenance.seal(folder)
     return outcome
 

@@ -220,7 +220,7 @@ def confidence_intervals(
     check_word(inverse, "inverse", "auto", "nodewise", "ridge", "exact")
     check_word(variance, "variance", "model", "robust")
     fit = local_model(X, y, model, label, sample_weight, offset, n_jobs)
-    if variance == "robust" and (fit.row_loss is not None or fit.problem.n_classes):
+    if variance == "robust" and (fit.is_survival or fit.problem.n_classes):
         raise ValueError(
             "variance='robust' is not for survival times, whose samples share the sets at risk, nor for"
             " loss='multinomial'"
@@ -232,7 +232,7 @@ def confidence_intervals(
             f"model has {np.count_nonzero(final.coef)} coefficients that are not zero and {fit.n_samples} samples:"
             " nothing is left to tell the noise from. Raise its alpha"
         )
-    if inverse == "nodewise" and not fit.has_noise and fit.row_loss is None:
+    if inverse == "nodewise" and not fit.has_noise and not fit.is_survival:
         final = _unshrunken(fit, n_jobs)
     noise = final.noise() if fit.has_noise else math.nan
     if noise <= np.finfo(float).eps * np.abs(final.data.y).max():
@@ -268,20 +268,20 @@ def adjusted_p_values(p_values: Array, method: str = "holm") -> Array:
 
 def chosen(features: Any, fit: LocalModel) -> Array:
     """The numbers of the features that are asked for."""
-    size = fit.coef.size
+    every = np.arange(fit.coef.size)
     if features is None:
-        return np.arange(size)
+        return every
     with naming("features"):
         features = features.ravel() if isinstance(features, np.ndarray) else features
         asked = [features] if isinstance(features, str | int | np.integer) else list(features)
-    if len(asked) == size and all(isinstance(each, bool | np.bool_) for each in asked):
-        return np.flatnonzero(np.array(asked))
-    known = {} if fit.names is None else {name: j for j, name in enumerate(fit.names)}
-    found = [known.get(each, each) if isinstance(each, str) else each for each in asked]
-    for each in found:
-        if isinstance(each, bool | np.bool_) or not isinstance(each, int | np.integer) or not -size <= each < size:
-            raise ValueError(f"features must hold numbers below {size} or names of columns of X, got {each!r}")
-    return np.array([int(each) % size for each in found], dtype=np.int64)
+    known = {name: j for j, name in enumerate(fit.names or ())}
+    try:
+        found = np.array([known.get(each, each) if isinstance(each, str) else each for each in asked])
+        return every[found if found.size else []]
+    except (IndexError, ValueError) as error:
+        raise ValueError(
+            f"features must hold numbers below {every.size}, a mask or names of columns of X, got {asked!r:.200}"
+        ) from error
 
 
 def _inverse_of(fit: LocalModel, inverse: str) -> tuple[str, LocalModel]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,8 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import validate_data
 
 from ell12.backend import as_numpy
-from ell12.checks import check_container, check_counts, naming
-from ell12.linear_model import L12ClassifierCV, L12CoxRegressor, L12Regressor, L12RegressorCV
-from ell12.linear_model.cox_regressor import Cox
+from ell12.checks import check_container, naming
+from ell12.linear_model import L12ClassifierCV, L12Regressor, L12RegressorCV
 from ell12.linear_model.fit_problem import Data, FitProblem, passes
 from ell12.linear_model.refit import refit
 from ell12.linear_model.row_fits import is_chunked
@@ -54,8 +54,6 @@ class LocalModel:
         The solution.
     intercept : bool
         Whether there is an intercept.
-    row_loss : CoxLoss or None
-        For survival times the loss as a function of the linear functions.
     names : list of str, optional
         Those of the features, if they have any.
     """
@@ -64,7 +62,6 @@ class LocalModel:
     problem: FitProblem
     x: Any
     intercept: bool
-    row_loss: Any
     names: list[str] | None
 
     @property
@@ -93,11 +90,14 @@ class LocalModel:
         return isinstance(self.problem.loss, SquaredLoss | HuberLoss)
 
     @property
+    def is_survival(self) -> bool:
+        """Whether the loss is Cox's, which joins the rows."""
+        return isinstance(self.problem.loss, CoxLoss)
+
+    @property
     def varying(self) -> Array:
         """Which columns are not constant; without an intercept, which are not zero."""
-        loss = self.problem.loss
-        classes = self.problem.n_classes or 1
-        return loss.column_curvatures(loss.point(loss.start()))[: self.coef.size * classes : classes] > 0
+        return varying(self.problem, self.coef.size)
 
     def noise(self) -> float:
         """The standard deviation of the noise; of Huber's loss, that of noise with as wide intervals."""
@@ -147,9 +147,11 @@ class LocalModel:
 
     def _curvature(self) -> Array:
         """One number for each row, or a matrix; of residuals its mean, as the noise is that of all rows."""
-        if self.row_loss is not None:
-            return self.n_samples * self.row_loss.hessian(self.row_loss.point(self.prediction))
         loss, weight = self.problem.loss, self._weight()
+        if self.is_survival:
+            parts = {"sample_weight": loss.sample_weight, "scale": loss.scale, "risk": loss.risk}
+            by_rows = CoxLoss.of_checked(np.eye(self.n_samples), loss.b, **parts)
+            return self.n_samples * by_rows.hessian(by_rows.point(self.prediction))
         found = self.n_samples * loss.curvature(loss.point(self.x))
         return weight * found.sum() / weight.sum() if self.has_noise else found
 
@@ -186,16 +188,14 @@ class LocalColumns:
         """Those of X."""
         total = float(curvature.sum())
         means = (X.T @ curvature) / total if intercept and total > 0 else np.zeros(X.shape[1])
-        if scipy.sparse.issparse(X):
-            squares = column_squares(CenteredColumns(X, means), curvature)
-        else:
-            squares = curvature @ (X - means) ** 2
-        scale = np.where(varying, np.sqrt(squares / total), 0.0) if total > 0 else np.zeros(X.shape[1])
+        sparse = scipy.sparse.issparse(X)
+        A: Any = CenteredColumns(X, means) if sparse else X - means
+        scale = varying * np.sqrt(column_squares(A, curvature) / (total or math.inf))
         factor = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
-        if scipy.sparse.issparse(X):
-            A: Any = CenteredColumns((X @ scipy.sparse.diags_array(factor)).tocsr(), factor * means)
+        if sparse:
+            A = CenteredColumns((X @ scipy.sparse.diags_array(factor)).tocsr(), factor * means)
         else:
-            A = (X - means) * factor
+            A = A * factor
         return cls(A, np.where(scale > 0, scale, 1.0), curvature, slope, total, n_samples)
 
     @property
@@ -212,13 +212,14 @@ class LocalColumns:
         """``A x``, for one x or several."""
         return product(self.A, x)
 
+    @cached_property
     def correlations(self) -> Array:
         """Those of all columns with each other."""
         return weighted_gram(self.A, self.curvature / self.total)
 
     def inverse(self) -> Array | None:
         """The inverse of the correlations, 0 for constant columns; None where it does not exist."""
-        matrix = self.correlations()
+        matrix = self.correlations
         varies = np.diagonal(matrix) > 0
         values, vectors = np.linalg.eigh(matrix[np.ix_(varies, varies)])
         if values.size >= self.curvature.size or np.any(values < LEAST_EIGENVALUE):
@@ -271,6 +272,13 @@ class ClassModel(LocalModel):
         return LocalColumns.of(A, np.ones(len(A)), slope.ravel(), varying, n, intercept=False)
 
 
+def varying(problem: FitProblem, size: int) -> Array:
+    """Which of the columns are not constant (or zero, without an intercept): the loss has a curvature at zero."""
+    loss, classes = problem.loss, problem.n_classes or 1
+    curvatures = as_numpy(loss.column_curvatures(loss.point(loss.start())))
+    return (curvatures[: size * classes].reshape(size, classes) > 0).any(axis=1)
+
+
 def local_model(
     X: Any, y: Any, model: Any, label: Any, sample_weight: Any, offset: Any, n_jobs: int | None
 ) -> LocalModel:
@@ -281,7 +289,6 @@ def local_model(
         as_numpy(part) if passes(part) else part for part in (X, y, sample_weight, offset)
     )
     check_container(X, "X")
-    check_counts(least=-math.inf, n_jobs=n_jobs)
     if model is None:
         model = _default_fit(X, y, sample_weight, n_jobs)
     if not isinstance(model, SparseLinearModel):
@@ -303,9 +310,8 @@ def local_model(
     intercept, names = bool(getattr(own, "fit_intercept", False)), vars(model).get("feature_names_in_")
     names = None if names is None else list(map(str, names))
     if problem.n_classes:
-        return ClassModel(data, problem, x, intercept, None, names, row)
-    row_loss = _row_loss(own, data) if isinstance(problem.loss, CoxLoss) else None
-    return LocalModel(data, problem, x, intercept, row_loss, names)
+        return ClassModel(data, problem, x, intercept, names, row)
+    return LocalModel(data, problem, x, intercept, names)
 
 
 def _row_of(model: Any, label: Any, count: int) -> int:
@@ -348,13 +354,6 @@ def observed(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> tup
     if is_classifier(model) and not np.array_equal(as_numpy(model.classes_), as_numpy(own.classes_)):
         raise ValueError(f"y must hold the classes {as_numpy(model.classes_)} that model was fitted to")
     return own, data
-
-
-def _row_loss(model: L12CoxRegressor, data: Data) -> Any:
-    total = data.X.shape[0] if data.sample_weight is None else float(data.sample_weight.sum())
-    return Cox(model.ties).loss(
-        np.eye(data.X.shape[0]), data.y, sample_weight=data.sample_weight, offset=0.0, scale=1 / total
-    )
 
 
 def _default_fit(X: Any, y: Any, sample_weight: Any, n_jobs: int | None) -> Any:

@@ -16,7 +16,7 @@ from ell12 import TotalVariationL12, datasets
 from ell12.operators.image_operators import Convolution
 from ell12.restoration import deblur_tv, denoise_tv
 from ell12_paper.studies import size_of
-from ell12_paper.studies.images import photograph
+from ell12_paper.studies.images import STAND_INS, names, photograph
 
 WEIGHTS, BLUR = "l2-weight", "deblurring"
 NOISE = {WEIGHTS: 0.05, BLUR: 0.01}
@@ -30,11 +30,14 @@ def trials(preset: str, seed: int) -> list[dict[str, Any]]:
     """The settings of every trial."""
     size = size_of("beyond", preset)
     grids = {WEIGHTS: (size.images, size.weights), BLUR: (size.blurred, (0.0, 0.5, 1.0))}
+    # in place of a stand-in comes the picture of a folder, if it has as many
+    found = dict.fromkeys(STAND_INS) | dict(zip(STAND_INS, names(), strict=False))
     return [
-        {"study": study, "image": image, "l2_weight": weight, "repeat": repeat, "seed": seed + repeat}
-        | {"size": size.size}
+        {"study": study, "image": found.get(image, image), "l2_weight": weight, "repeat": repeat}
+        | {"seed": seed + repeat, "size": size.size}
         for study, (images, weights) in grids.items()
         for repeat, image, weight in product(range(size.n_repeats), images, weights)
+        if found.get(image, image)
     ]
 
 
