@@ -13,6 +13,7 @@ import numpy as np
 from dask.delayed import delayed
 from scipy.sparse.linalg import LinearOperator
 
+from ell12.checks import naming
 from ell12.completion import AlternatingLeastSquares, Completion, LowRank, Observed, Offsets
 from ell12.completion.hidden_entries import alpha_of_noise
 from ell12.completion.low_rank import sums_of_products
@@ -20,7 +21,6 @@ from ell12.completion.offsets import SHRINKAGE, SWEEPS
 from ell12.completion.squared_error import MatrixLoss, row_terms, solve_rows
 from ell12.distributed.dask_rows import kept
 from ell12.distributed.executor import Blocks, active_client, compute
-from ell12.losses.block_of_rows import naming_block
 from ell12.minimization import Result, Run, minimize
 from ell12.penalties import SpectralL12
 from ell12.penalties.spectral import lanczos_norm
@@ -323,7 +323,7 @@ def _as_table(ratings: Any, names: tuple[str, str, str]) -> Any:
 
 
 def _block(number: int, part: Any, names: tuple[str, str, str], shape: tuple[int, int]) -> RatingsBlock:
-    with naming_block(f"block {number}"):
+    with naming(f"block {number}"):
         rows, columns, values = (part[name].to_numpy() for name in names)
         entries = Observed(rows, columns, values, shape)  # which checks and sorts them
     held, own = np.unique(entries.rows, return_inverse=True)
