@@ -99,7 +99,8 @@ def test_the_curve_of_a_regressor(data, selection):
     [
         (L12RegressorCV(loss="poisson"), "Poisson's deviance"),
         (L12RegressorCV(loss="huber"), "twice Huber's loss"),
-        (L12CoxRegressorCV(), "log-likelihood of an event"),
+        (L12CoxRegressorCV(), "concordance"),
+        (L12CoxRegressorCV(scoring=None), "log-likelihood of an event"),
         (L12ClassifierCV(scoring="accuracy"), "accuracy"),
     ],
 )

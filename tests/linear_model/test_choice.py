@@ -9,16 +9,7 @@ from sklearn.metrics import make_scorer, median_absolute_error
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score
 
 import ell12
-from ell12 import (
-    L1,
-    L12,
-    L12Classifier,
-    L12ClassifierCV,
-    L12Regressor,
-    RowsL12,
-    l12_path,
-    solution_path,
-)
+from ell12 import L1, L12, L12Classifier, L12ClassifierCV, L12Regressor, RowsL12, l12_path, solution_path
 from ell12.linear_model.alpha_search import choose
 from ell12.losses import SquaredLoss
 from ell12.penalties import MCP

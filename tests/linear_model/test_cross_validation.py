@@ -56,6 +56,8 @@ def test_a_fold_whose_rows_have_no_weight_is_left_out(kind):
 def test_rare_events_and_counts_leave_folds_out():
     time = np.column_stack([np.exp(Y), np.isin(np.arange(80), (3, 40, 70))])
     with pytest.warns(UserWarning, match="2 of 5 folds are left out: a fold leaves out no event"):
+        L12CoxRegressorCV(cv=KFold(5), alphas=[0.5, 0.3], scoring=None).fit(X, time)
+    with pytest.warns(UserWarning, match="3 of 5 folds are left out: y holds no pair of samples"):
         L12CoxRegressorCV(cv=KFold(5), alphas=[0.5, 0.3]).fit(X, time)
     counts = np.where(np.arange(80) < 10, 5, 0)
     with pytest.warns(UserWarning, match="1 of 5 folds are left out: y holds no count"):

@@ -7,15 +7,7 @@ import pytest
 import scipy.sparse
 from sklearn.base import clone
 
-from ell12 import (
-    L12,
-    L12Classifier,
-    L12ClassifierCV,
-    L12Regressor,
-    L12RegressorCV,
-    RowsL12,
-    Run,
-)
+from ell12 import L12, L12Classifier, L12ClassifierCV, L12Regressor, L12RegressorCV, RowsL12, Run
 from ell12.linear_model import regressor
 from ell12.linear_model import row_fits as partial
 

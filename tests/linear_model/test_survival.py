@@ -141,7 +141,7 @@ def test_the_grid_begins_where_the_first_feature_enters(l2_weight):
 
 def test_folds_are_judged_by_what_they_add_to_the_partial_likelihood():
     alphas, weight = [0.1, 0.02], WEIGHTS
-    model = L12CoxRegressorCV(alphas=alphas, cv=StratifiedKFold(3), tol=1e-8, relax=False)
+    model = L12CoxRegressorCV(alphas=alphas, cv=StratifiedKFold(3), tol=1e-8, relax=False, scoring=None)
     model.fit(X, YT, sample_weight=weight)
     for k, (train, test) in enumerate(StratifiedKFold(3).split(X, EVENTS)):
         part = L12CoxRegressor(0.02, tol=1e-8).fit(X[train], YT[train], sample_weight=weight[train])

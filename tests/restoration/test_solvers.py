@@ -8,20 +8,16 @@ import numpy as np
 import pytest
 import scipy.sparse.linalg
 from tests.restoration import short
+from tests.restoration.oracles import least_objective, noisy
 
 import ell12
+from ell12 import TotalVariationL12
 from ell12.losses import SquaredLoss
-from ell12.operators.image_operators import (
-    FiniteDifference,
-    Identity,
-)
-from ell12.restoration import (
-    AlternatingMinimization,
-    GrowingADMM,
-    SmoothedGradient,
-    TotalVariationDCA,
-    TotalVariationL12,
-)
+from ell12.operators.image_operators import Convolution, FiniteDifference, FourierSampling, Identity
+from ell12.protocols import missing, offers
+from ell12.restoration import AlternatingMinimization, GrowingADMM, SmoothedGradient, TotalVariationDCA
+from ell12.restoration.smoothed_gradient import ImageLoss, ImageSolver, SmoothImageLoss, VariationPenalty
+from ell12.restoration.splitting_parts import difference_symbol, exact_solver, has_exact_solver, normal_product
 
 SMOOTH = [
     SmoothedGradient(),
@@ -32,44 +28,25 @@ SMOOTH = [
 ]
 
 
-def noisy(shape=(40, 40), sigma=0.05, seed=0):
-    """A ramp, a rectangle and a disc, with noise."""
-    rng = np.random.default_rng(seed)
-    i, j = np.indices(shape)
-    clean = 0.3 * i / shape[0] + 0.5 * ((i > 8) & (i < 25) & (j > 5) & (j < 20))
-    clean = clean + 0.4 * ((i - 25) ** 2 + (j - 28) ** 2 < 60)
-    return clean + sigma * rng.standard_normal(shape)
-
-
-def huber_minimum(y, alpha, smoothing, steps=4000):
-    """The least ``1/2 ||x - y||^2 + alpha huber(D x)``, by the primal-dual method of Chambolle and Pock."""
-    D = FiniteDifference(y.shape)
-    x, v = y.copy(), np.zeros((*y.shape, 2))
-    ahead, tau, sigma = x, 0.25, 0.5
-    for _ in range(steps):
-        v = (v + sigma * (D @ ahead)) / (1 + sigma * smoothing / alpha)
-        v = np.clip(v, -alpha, alpha)
-        new = (x - tau * (D.H @ v) + tau * y) / (1 + tau)
-        ahead, x = 2 * new - x, new
-    size = np.abs(D @ x)
-    huber = np.where(size <= smoothing, size**2 / (2 * smoothing), size - smoothing / 2) if smoothing else size
-    return 0.5 * np.sum((x - y) ** 2) + alpha * np.sum(huber)
-
-
+@pytest.mark.parametrize("isotropic", [False, True])
 @pytest.mark.parametrize("alpha", [0.02, 0.1, 0.5])
-def test_without_the_l2_norm_it_is_convex_total_variation(alpha):
+def test_without_the_l2_norm_it_is_convex_total_variation(alpha, isotropic):
     y = noisy()
-    expected = huber_minimum(y, alpha, 0.01)
-    result = short.denoise_tv(y, alpha, l2_weight=0, smoothing=0.01, return_result=True).result
-    assert result.converged
-    assert expected * (1 - 1e-6) <= result.objective <= expected * (1 + 1e-4)
+    expected = least_objective(y, alpha, 0.01, isotropic)
+    options = {"l2_weight": 0, "isotropic": isotropic, "smoothing": 0.01, "return_result": True}
+    for solver in (None, AlternatingMinimization("exact")):
+        result = short.denoise_tv(y, alpha, solver=solver, tol=0.01, **options).result
+        assert result.converged
+        assert expected * (1 - 1e-6) <= result.objective <= expected * (1 + 1e-4)
 
 
-def test_growing_admm_and_dca_reach_the_least_true_total_variation():
+@pytest.mark.parametrize("isotropic", [False, True])
+def test_growing_admm_and_dca_reach_the_least_true_total_variation(isotropic):
     y = noisy((24, 24))
-    expected = huber_minimum(y, 0.1, 0.0, 20_000)
+    expected = least_objective(y, 0.1, isotropic=isotropic)
+    options = {"l2_weight": 0, "isotropic": isotropic, "max_iter": 400, "tol": 1e-3, "return_result": True}
     for solver, slack in ((GrowingADMM(growth=1.02), 1e-3), (TotalVariationDCA(inner_tol=1e-6), 1e-4)):
-        found = short.denoise_tv(y, 0.1, l2_weight=0, solver=solver, max_iter=400, tol=1e-3, return_result=True)
+        found = short.denoise_tv(y, 0.1, solver=solver, **options)
         assert expected * (1 - 1e-6) <= found.result.objective <= expected * (1 + slack)
 
 
@@ -84,13 +61,9 @@ def test_dca_ends_when_only_flat_regions_turn():
 @pytest.mark.parametrize("options", [{"inner": "cg", "cg_tol": 1e-12}, {"warm_start": False}], ids=str)
 def test_options_of_dca_change_the_way_and_not_the_problems(options):
     y = np.random.default_rng(5).random((12, 10))
-    accurate = {"inner_tol": 1e-9, "inner_max_iter": 5000}
-    found, plain = (
-        short.denoise_tv(
-            y, 0.1, solver=TotalVariationDCA(**accurate, **given), tol=0, max_iter=3, return_result=True
-        )
-        for given in (options, {})
-    )
+    solvers = [TotalVariationDCA(inner_tol=1e-9, inner_max_iter=5000, **given) for given in (options, {})]
+    run = {"tol": 0, "max_iter": 3, "return_result": True}
+    found, plain = (short.denoise_tv(y, 0.1, solver=solver, **run) for solver in solvers)
     np.testing.assert_allclose(found.image, plain.image, atol=1e-6)
 
 
@@ -98,12 +71,8 @@ def test_options_of_dca_change_the_way_and_not_the_problems(options):
 @pytest.mark.parametrize("l2_weight", [0.0, 0.5])
 def test_the_solvers_of_the_smoothed_objective_agree(l2_weight, boundary):
     y = noisy()
-    values = [
-        short.denoise_tv(
-            y, 0.05, l2_weight=l2_weight, boundary=boundary, solver=solver, return_result=True
-        ).result.objective
-        for solver in SMOOTH
-    ]
+    options = {"l2_weight": l2_weight, "boundary": boundary, "return_result": True}
+    values = [short.denoise_tv(y, 0.05, solver=solver, **options).result.objective for solver in SMOOTH]
     assert max(values) <= min(values) * (1 + 1e-3)
 
 
@@ -137,18 +106,13 @@ def test_alternating_minimization_takes_the_papers_steps():
 def test_the_true_objective_is_lowest_where_it_is_minimised():
     y, penalty = noisy(sigma=0.1), TotalVariationL12(0.15)
     measure = {"true": lambda x: 0.5 * np.sum((x - y) ** 2) + penalty.value(x)}
-    runs = {
-        name: short.denoise_tv(y, 0.15, solver=solver, measure=measure, max_iter=300, return_result=True).result
-        for name, solver in (
-            ("smooth", None),
-            ("dca", TotalVariationDCA()),
-            ("admm", GrowingADMM()),
-        )
-    }
-    true = {name: min(run.history["true"]) for name, run in runs.items()}
-    assert true["admm"] < true["smooth"]
-    assert true["dca"] < true["smooth"]
-    np.testing.assert_allclose(runs["admm"].history["true"], runs["admm"].history["objective"], rtol=1e-9)
+    options = {"measure": measure, "max_iter": 300, "return_result": True}
+    smooth, dca, admm = (
+        short.denoise_tv(y, 0.15, solver=solver, **options).result.history
+        for solver in (None, TotalVariationDCA(), GrowingADMM())
+    )
+    assert max(min(admm["true"]), min(dca["true"])) < min(smooth["true"])
+    np.testing.assert_allclose(admm["true"], admm["objective"], rtol=1e-9)
 
 
 def test_bounds_are_kept_and_the_result_is_stationary():
@@ -167,25 +131,27 @@ def test_bounds_are_kept_and_the_result_is_stationary():
     assert np.std(admm.image - x) < 0.03
 
 
-def test_wrong_solvers_say_so():
-    y = noisy((8, 8))
-    with pytest.raises(ValueError, match="inner must be"):
-        AlternatingMinimization("lu")
-    with pytest.raises(ValueError, match="growth"):
-        GrowingADMM(growth=1.0)
-    with pytest.raises(ValueError, match="first_threshold"):
-        GrowingADMM(first_threshold=0.0)
-    with pytest.raises(ValueError, match="penalty_weight"):
-        TotalVariationDCA(penalty_weight=-1.0)
-    with pytest.raises(ValueError, match="threads"):
-        SmoothedGradient(threads=0)
-    with pytest.raises(ValueError, match="takes no bounds"):
-        short.denoise_tv(y, 0.1, bounds=(0, 1), solver=AlternatingMinimization())
-    loss = SquaredLoss(Identity(y.shape), y)
-    with pytest.raises(ValueError, match="smoothing > 0"):
-        ell12.minimize(loss, TotalVariationL12(0.1, smoothing=0.0), solver=SmoothedGradient())
-    with pytest.raises(ValueError, match="smoothing 0"):
-        ell12.minimize(loss, TotalVariationL12(0.1, smoothing=0.01), solver=GrowingADMM())
+IMAGE = noisy((8, 8))
+LOSS = SquaredLoss(Identity((8, 8)), IMAGE)
+WRONG = {
+    "inner must be": lambda: AlternatingMinimization("lu"),
+    "growth": lambda: GrowingADMM(growth=1.0),
+    "first_threshold": lambda: GrowingADMM(first_threshold=0.0),
+    "penalty_weight": lambda: TotalVariationDCA(penalty_weight=-1.0),
+    "threads": lambda: SmoothedGradient(threads=0),
+    "no bounds": lambda: short.denoise_tv(IMAGE, 0.1, bounds=(0, 1), solver=AlternatingMinimization()),
+    "smoothing > 0": lambda: ell12.minimize(LOSS, TotalVariationL12(0.1, smoothing=0), solver=SmoothedGradient()),
+    "smoothing 0": lambda: ell12.minimize(LOSS, TotalVariationL12(0.1, smoothing=0.01), solver=GrowingADMM()),
+    "scale <= 1": lambda: ell12.minimize(
+        SquaredLoss(LOSS.A, IMAGE, scale=2.0), TotalVariationL12(0.1, smoothing=0.01), solver=SMOOTH[1]
+    ),
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_wrong_solvers_say_so(message):
+    with pytest.raises(ValueError, match=message):
+        WRONG[message]()
 
 
 @pytest.mark.parametrize("size", [40, 140])  # plainly, and where squared losses take the compiled sweep
@@ -205,9 +171,6 @@ def test_other_losses_are_minimised_and_not_taken_for_squared_ones(size):
         for solver in (GrowingADMM(), TotalVariationDCA()):
             with pytest.raises(ValueError, match="SquaredLoss of scale 1"):
                 ell12.minimize(loss, TotalVariationL12(0.05, smoothing=0.0), solver=solver)
-    twice = SquaredLoss(Identity(y.shape), y, scale=2.0)
-    with pytest.raises(ValueError, match="scale <= 1"):
-        ell12.minimize(twice, TotalVariationL12(0.05, smoothing=0.01), solver=AlternatingMinimization())
 
 
 @pytest.mark.parametrize("bounds", [None, (0.1, 0.8)])
@@ -220,3 +183,76 @@ def test_the_stationarity_of_a_sweep_is_the_one_that_is_computed_anew(bounds, si
     assert run.stationarity == pytest.approx(
         ell12.stationarity(SquaredLoss(Identity((size, size)), y), penalty, run.x)
     )
+
+
+SOLVERS = [SmoothedGradient(), AlternatingMinimization(), TotalVariationDCA(), GrowingADMM()]
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: type(solver).__name__)
+def test_a_solver_of_images_says_what_another_penalty_lacks(solver):
+    assert offers(solver, ImageSolver)
+    assert not offers(ell12.FISTA(), ImageSolver)
+    needed = SmoothImageLoss if solver.smooths else ImageLoss
+    assert (solver.needs.loss, solver.needs.penalty) == (needed, VariationPenalty)
+    assert offers(LOSS, SmoothImageLoss)
+    assert missing(TotalVariationL12(1.0), VariationPenalty) == []
+    with pytest.raises(TypeError, match=f"{type(solver).__name__} needs .* L12 lacks .*smoothing"):
+        ell12.minimize(ell12.SquaredLoss(np.eye(3), np.ones(3)), ell12.L12(1.0), solver=solver)
+
+
+# Linear systems, against dense matrices made column by column
+
+SHAPE = (5, 6)
+RANDOM = np.random.default_rng(0)
+OPERATORS = [
+    (Identity(SHAPE), "neumann"),
+    (Identity(SHAPE), "periodic"),
+    (Convolution(RANDOM.random((3, 3)), SHAPE), "periodic"),
+    (FourierSampling(RANDOM.random(SHAPE) < 0.5), "periodic"),
+]
+
+
+def dense(times):
+    """The matrix of a map of images, column by column."""
+    return np.stack([times(e.reshape(SHAPE)).ravel() for e in np.eye(30)], axis=1)
+
+
+def gram(boundary, spacing=(1.0, 1.0)):
+    """D'D by its definition: each pixel against its right and its lower neighbour."""
+    found, number = np.zeros((30, 30)), np.arange(30).reshape(SHAPE)
+    for axis, distance in enumerate(spacing):
+        ends = np.roll(number, -1, axis)
+        for i in np.ndindex(SHAPE):
+            if boundary == "periodic" or i[axis] < SHAPE[axis] - 1:
+                row = np.zeros(30)
+                row[number[i]] -= 1 / distance
+                row[ends[i]] += 1 / distance
+                found += np.outer(row, row)
+    return found
+
+
+@pytest.mark.parametrize("boundary", ["periodic", "neumann"])
+@pytest.mark.parametrize("spacing", [(1.0, 1.0), (2.0, 0.5)])
+def test_the_symbol_holds_the_eigenvalues_of_the_differences(boundary, spacing):
+    expected = np.linalg.eigvalsh(gram(boundary, spacing))
+    symbol = difference_symbol(SHAPE, boundary, spacing)
+    np.testing.assert_allclose(np.sort(symbol.ravel()), expected, atol=1e-12)
+    assert expected[-1] <= FiniteDifference(SHAPE, boundary, spacing=spacing).norm_squared
+
+
+@pytest.mark.parametrize(("A", "boundary"), OPERATORS)
+def test_exact_solutions_solve_the_system_written_out(A, boundary):
+    penalty = TotalVariationL12(0.1, boundary=boundary)
+    assert has_exact_solver(A, penalty)
+    matrix = dense(lambda x: A @ x)
+    system = (matrix.conj().T @ matrix).real + 0.7 * gram(boundary) + 0.2 * np.eye(30)
+    np.testing.assert_allclose(dense(normal_product(A, penalty, 0.7, 0.2)).real, system, atol=1e-12)
+    right = np.random.default_rng(1).standard_normal(SHAPE)
+    found = exact_solver(A, penalty, right)(right, 0.7, 0.2)
+    np.testing.assert_allclose(found.ravel(), np.linalg.solve(system, right.ravel()), atol=1e-11)
+
+
+def test_what_no_transform_makes_diagonal_is_refused_by_name():
+    blur = Convolution(np.ones((3, 3)) / 9, SHAPE)
+    with pytest.raises(ValueError, match="an exact step needs denoising, or a Convolution"):
+        exact_solver(blur, TotalVariationL12(0.1, boundary="neumann"), np.zeros(SHAPE))

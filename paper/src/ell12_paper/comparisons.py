@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from ell12_paper.studies.images import shown
+from ell12_paper.studies.images import short_name
 from ell12_paper.trials import Trials, Values, differs, logarithms
 from ell12_paper.words import RangeInWords, listed, number, percent
 
@@ -80,6 +80,9 @@ def tally(claims: Iterable[Claim]) -> str:
     return ", ".join(f"{counts[outcome]} {COUNTED[outcome]}" for outcome in Outcome if counts[outcome])
 
 
+CUT = "was cut"  # ended by a limit of ours: behind the name of a method, why an answer is open
+
+
 @dataclass(frozen=True)
 class Answer:
     """What the rows say at one place, and why they leave it open where they do."""
@@ -119,7 +122,7 @@ def lower_at_end(place: Any, result: str, ours: Trials, theirs: Trials) -> Answe
     found = lower(place, *(logarithms(trials.values(result)) for trials in (ours, theirs)))
     limited = [trials.name for trials in (ours, theirs) if trials.n_limited]
     if limited and not found.doubt:
-        return Answer(place, Outcome.OPEN, f"{' and '.join(limited)} ended at the limit")
+        return Answer(place, Outcome.OPEN, f"{' and '.join(limited)} {CUT}")
     return found
 
 
@@ -132,7 +135,7 @@ def faster(place: Any, ours: Trials, theirs: Trials, times: float = 1.0) -> Answ
     found = lower(place, {repeat: value + math.log(times) for repeat, value in mine.items()}, other)
     for outcome, limited in ((Outcome.HOLDS, ours), (Outcome.FAILS, theirs)):
         if found.outcome is outcome and limited.n_limited:
-            return Answer(place, Outcome.OPEN, f"{limited.name} ended at its limit")
+            return Answer(place, Outcome.OPEN, f"{limited.name} {CUT}")
     return found
 
 
@@ -144,7 +147,8 @@ def worst(place: Any, against: dict[str, Answer]) -> Answer:
             doubts: dict[str, list[str]] = {}
             for rival, found in chosen.items():
                 doubts.setdefault(found.doubt, []).append(rival)
-            said = "; ".join(f"{', '.join(rivals)}: {doubt}" for doubt, rivals in doubts.items() if doubt)
+            names = {doubt: "" if doubt.endswith(CUT) else f"{', '.join(r)}: " for doubt, r in doubts.items()}
+            said = "; ".join(f"{name}{doubt}" for doubt, name in names.items() if doubt)
             return Answer(place, outcome, said)
     return answer(place, True)
 
@@ -213,10 +217,8 @@ def contest(
     if is_time:
         shown, brief = [time_ratio(*pair) for pair in pairs.values()], RangeInWords(known, unit="{} times")
     else:
-        shown, brief = (
-            [percent(1 / value - 1) for value in known],
-            RangeInWords([1 / v - 1 for v in known], percent),
-        )
+        changes = [1 / value - 1 for value in known]
+        shown, brief = [*map(percent, changes)], RangeInWords(changes, percent)
     words = ("faster", "slower") if is_time else ("lower", "higher")
     numbers = f"{'Ratios' if is_time else 'Changes'}: {', '.join(shown)}."
     return reading(name, answers, words, at, numbers, brief, paper)
@@ -224,7 +226,7 @@ def contest(
 
 def on_each(images: list[Any]) -> str:
     """Images, as the places of a claim."""
-    return f"on {', '.join(map(shown, images))}" if len(images) < 3 else "on all"
+    return f"on {', '.join(map(short_name, images))}" if len(images) < 3 else "on all"
 
 
 def at_i(grid: list[Any]) -> str:

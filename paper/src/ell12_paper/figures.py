@@ -17,7 +17,7 @@ from ell12_paper.image_judges import at_rule, completion, images_of, strengths
 from ell12_paper.judges import GRID, Rows, setups
 from ell12_paper.studies import denoising, level_curves
 from ell12_paper.studies.image_completion import unpack_picture
-from ell12_paper.studies.images import shown
+from ell12_paper.studies.images import short_name
 from ell12_paper.trials import Trials
 
 
@@ -57,9 +57,10 @@ def _key(name: str, names: Sequence[str]) -> Key:
 def _sensing(rows: Rows) -> Iterator[Figure]:
     for trials in setups(rows):
         panels = tuple(_race(trials, i) for i in GRID)
-        caption = "Objective minus the lowest of any l1-2 method, first repeat; of FISTA, minus its own lowest."
+        caption = "First repeat. Lowest: of any l1-2 method; of FISTA its own."
         place = (judges.SENSING, trials.name.capitalize())
-        yield Figure(*place, f"Objective against CPU time ({trials.name})", panels, caption, "Figure 2")
+        title = f"Objective less the lowest against CPU time ({trials.name})"
+        yield Figure(*place, title, panels, caption, "Figure 2")
 
 
 def _race(trials: Trials, i: int) -> Panel:
@@ -83,18 +84,17 @@ def _completion(rows: Rows) -> Iterator[Figure]:
     table = completion(rows, "table")
     name, part = image_judges.COMPLETION, "Clean and difference images"
     clean = {row["settings"]["image"]: packed for row in table.rows if (packed := row["results"].get("clean"))}
-    panels = tuple(image_panel(shown(image), unpack_picture(packed)) for image, packed in clean.items())
+    panels = tuple(image_panel(short_name(image), unpack_picture(packed)) for image, packed in clean.items())
     yield Figure(name, part, "Clean images", panels, "What was to be found.", "Figure 4", True)
     for image in table.columns:
         found = [row for row in table.where(image=image).rows if row["results"]["difference"]]
-        errors = [f"{row['settings']['method']}: {100 * row['results']['rmse']:.2f}" for row in found]
-        drawn = (1 - unpack_picture(row["results"]["difference"]) for row in found)
-        panels = tuple(image_panel(title, values, True) for title, values in zip(errors, drawn, strict=True))
-        caption = "Differences to the clean image, white being none, with RMSE x 100; first repeat."
-        yield Figure(name, part, f"Differences on {shown(image)}", panels, caption, "Figure 3", True)
+        drawn = ((row["settings"]["method"], 1 - unpack_picture(row["results"]["difference"])) for row in found)
+        panels = tuple(image_panel(method, values, True) for method, values in drawn)
+        caption = "Differences to the clean image, first repeat; white is none."
+        yield Figure(name, part, f"Differences on {short_name(image)}", panels, caption, "Figure 3", True)
 
 
-CAPTION = "Means over the repeats; loose is a change of 1e-3, strict of 1e-4."
+CAPTION = "Loose: a change of 1e-3; strict: 1e-4."
 # The curves of denoising: method, rule, colour and dash.
 CURVES = (
     (denoising.DCA, "strict", 2, "solid"),
@@ -108,7 +108,7 @@ CURVES = (
 def _denoising(rows: Rows) -> Iterator[Figure]:
     for study in strengths(rows):
         part, ended = study.name.capitalize(), {rule: at_rule(study, rule) for rule in denoising.RULES}
-        curves = [(m, r, Key(f"{m}, {r} rule", c, dash)) for m, r, c, dash in CURVES if m in study.methods]
+        curves = [(m, r, Key(f"{m}, {r}", c, dash)) for m, r, c, dash in CURVES if m in study.methods]
         alphas = [0.02 * i for i in study.columns]
         for result, words, scales in (("rmse", "RMSE", "x"), ("cpu_seconds", "CPU seconds", "xy")):
             panels = []
@@ -116,7 +116,7 @@ def _denoising(rows: Rows) -> Iterator[Figure]:
                 here = {rule: found.where(image=image) for rule, found in ended.items()}
                 means = {c: [here[c[1]].at(c[0], i).mean(result) for i in study.columns] for c in curves}
                 lines = [Line(curve[2], alphas, found) for curve, found in means.items()]
-                panels.append(line_panel(shown(image), lines, "α", words, logarithmic=scales))
+                panels.append(line_panel(short_name(image), lines, "α", words, logarithmic=scales))
             title = f"{words} against α ({part.lower()})"
             yield Figure(denoising.NAME, part, title, tuple(panels), CAPTION, "Figure 5")
         yield from _differences(study, part)
@@ -125,8 +125,10 @@ def _denoising(rows: Rows) -> Iterator[Figure]:
 def _differences(study: Trials, part: str) -> Iterator[Figure]:
     for method in (denoising.DCA, denoising.ALTMIN):
         found = [row for i in denoising.SHOWN for row in study.at(method, i).rows if row["results"]["difference"]]
-        panels = tuple(image_panel(f"α = {row['settings']['alpha']:.2f}", 1 - _levels(row), True) for row in found)
-        caption = f"Differences of {method} to the clean image; {denoising.DARKEST:g} or more is black."
+        titles = ["α = " * (not k) + f"{row['settings']['alpha']:.2f}" for k, row in enumerate(found)]
+        drawn = zip(titles, (1 - _levels(row) for row in found), strict=True)
+        panels = tuple(image_panel(title, values, True) for title, values in drawn)
+        caption = f"Differences to the clean image; {denoising.DARKEST:g} or more is black."
         yield Figure(denoising.NAME, part, f"{method} ({part.lower()})", panels, caption, "Figure 6", True)
 
 

@@ -14,7 +14,7 @@ from ell12_paper.rows import Row
 from ell12_paper.studies import beyond, dca_variants, denoising, image_completion
 from ell12_paper.studies.denoising import ACCURATE, ALTMIN, DCA
 from ell12_paper.studies.image_completion import METHODS, SKETCHY
-from ell12_paper.studies.images import STAND_INS, shown
+from ell12_paper.studies.images import STAND_INS, short_name, shown
 from ell12_paper.trials import Trials, geometric_ratio, published
 from ell12_paper.words import RangeInWords, percent, scientific, span
 
@@ -66,7 +66,7 @@ def _against(
         said.append(f"{error(ours, result)} and {nearest.name} {error(nearest, result)}")
         gaps.append(ours.mean(result) / nearest.mean(result) - 1)
     words = ("lowest", "not lowest") if sign == 1 else ("worse", "not worse")
-    brief = RangeInWords(gaps, percent, f"{{}} against the {'best' if sign == 1 else 'worst'} of the others")
+    brief = RangeInWords(gaps, percent, f"{{}} against the {'best' if sign == 1 else 'worst'} other")
     if answers:
         yield by.reading(name, answers, words, by.on_each, f"{', '.join(said)}.", brief)
 
@@ -87,7 +87,7 @@ def gains_as_printed(rows: Rows) -> Iterator[by.Reading]:
     found = {image: 1 - 1 / by.ratio(*pair, "rmse") for image, pair in pairs.items() if all(t.rows for t in pair)}
     least = {image: AS_PRINTED * goals.get(image, min(goals.values())) for image in found}
     answers = [by.answer(image, gain >= least[image]) for image, gain in found.items()]
-    said = "; ".join(f"{shown(image)} {percent(-gain)}" for image, gain in found.items())
+    said = "; ".join(f"{short_name(image)} {percent(-gain)}" for image, gain in found.items())
     words = ("at least half the printed gain", "less than half of it")
     if found:
         goal = span([-value for value in goals.values()], percent)
@@ -109,9 +109,9 @@ def best_penalty(rows: Rows) -> Iterator[by.Reading]:
                 one = by.answer(image, ours < min(errors))
                 answers.append(by.lower_at_end(image, "rmse", table.at(BLOCK, image), repeats) if tested else one)
                 changes.append(ours / min(errors) - 1)
-                said.append(f"{shown(image)} {100 * ours:.2f} against {100 * min(errors):.2f}")
+                said.append(f"{100 * ours:.2f} and {100 * min(errors):.2f}")
         if answers:
-            numbers = f"RMSE x 100, first repeat: {'; '.join(said)}."
+            numbers = f"RMSE x 100, first repeat: {', '.join(said)}."
             yield by.reading(name, answers, ("lower", "not lower"), by.on_each, numbers, span(changes, percent))
 
 
@@ -122,7 +122,6 @@ STRENGTHS = denoising.STRENGTHS
 # paper may have done, and run on with accurate ones.
 PAIRS = ((ALTMIN, "loose"), (ACCURATE, "strict"))
 COMPARABLE = 0.05  # "as well as DCA" means an error at most this fraction higher; the paper gives no bound
-PAPERS, HALF = 1.0, 0.5  # the paper's l2_weight, and our default
 # What is restored: the study, and whether its images are drawn.
 KINDS = {
     "denoising photographs": (beyond.WEIGHTS, False),
@@ -188,18 +187,15 @@ def as_accurate(rows: Rows) -> Iterator[by.Reading]:
             excess = [ours.mean("rmse") / theirs.mean("rmse") - 1 for ours, theirs in pairs]
             known += excess
             limited = any(trials.n_limited for pair in pairs for trials in pair)
-            cut = by.Answer(i, by.Outcome.OPEN, "a method ended at its limit")
+            cut = by.Answer(i, by.Outcome.OPEN, f"a method {by.CUT}")
             answers.append(cut if limited else by.answer(i, max(excess) <= COMPARABLE))
-        bound = f"at most {100 * COMPARABLE:g} % higher"
-        words = (bound, bound.replace("at most", "more than"))
         brief = RangeInWords(known, percent)
-        yield by.reading(name, answers, words, by.at_i, f"{brief}.", brief)
+        yield by.reading(name, answers, ("as well", "worse"), by.at_i, f"{brief}.", brief)
 
 
 def twenty_times(rows: Rows) -> Iterator[by.Reading]:
     """Whether AltMin is 20 times faster at every strength, on each image by itself; and what DCA may have been."""
     least, most = published()[denoising.NAME]["times_faster"]
-    words = (f"at least {least} times", f"less than {least} times")
     for name, ended, method in _pairs_of(rows):
         answers = []
         for i in ended.columns:
@@ -208,6 +204,7 @@ def twenty_times(rows: Rows) -> Iterator[by.Reading]:
             answers.append(by.worst(i, {image: _decided(i, *pair, least) for image, pair in pairs.items()}))
         ratios = [mean_ratio(ended.where(i=i), method) for i in ended.columns]
         brief = RangeInWords(ratios, unit="{} times")
+        words = (f"{least} times", "less")
         yield by.reading(name, answers, words, by.at_i, f"{brief}.", brief, f"{least} to {most}")
     trials = at_rule(variant_trials(rows, dca_variants.DENOISING), "loose")
     for method in (method for method in trials.methods if method.endswith("from the start")):

@@ -91,7 +91,7 @@ def default_is_faster(rows: Rows) -> Iterator[by.Reading]:
         found = by.contest(trials.name, pairs, by.at_i)
         count = f"a higher objective in {len(worse) or 'none'} of {sum(map(len, excess.values()))} runs"
         numbers = f"{found.numbers} {count.capitalize()}{': ' * bool(worse)}{'; '.join(worse)}."
-        yield replace(found, numbers=numbers, brief=f"{found.brief}, {count}")
+        yield replace(found, numbers=numbers, brief=f"{found.brief}, {count}" if worse else found.brief)
 
 
 def slowest(rows: Rows) -> Iterator[by.Reading]:
@@ -117,8 +117,8 @@ def more_accurate(rows: Rows) -> Iterator[by.Reading]:
 def larger_objective(rows: Rows) -> Iterator[by.Reading]:
     """Whether SCP ends higher; the paper does not say when it stops, so that there are three rules."""
     change = scientific(EARLY_CHANGE)
-    ended = [(f"{t.name}, stopped at the same stationarity", t, True) for t in setups(rows)]
-    ended += [(f"{t.name}, stopped at a relative change of {change}", early(t), False) for t in setups(rows)]
+    ended = [(f"{t.name}, to the same stationarity", t, True) for t in setups(rows)]
+    ended += [(f"{t.name}, to a change of {change}", early(t), False) for t in setups(rows)]
     ended += [(t.name, t, True) for t in earlier(rows)]
     for name, trials, has_limits in ended:
         answers, means = [], []
@@ -129,10 +129,9 @@ def larger_objective(rows: Rows) -> Iterator[by.Reading]:
             answers.append(_excess_answer(i, found, has_limits and scp.n_limited + ours.n_limited > 0))
         shown = ", ".join("not known" if math.isnan(mean) else percent(mean) for mean in means)
         known = [mean for mean in means if not math.isnan(mean)]
-        bound = f"larger by more than {100 * SAME_OBJECTIVE:g} %"
         numbers = f"Mean excess: {shown}."
         brief = RangeInWords(known, percent)
-        yield by.reading(name, answers, (bound, f"not {bound}"), by.at_i, numbers, brief)
+        yield by.reading(name, answers, ("larger", "not larger"), by.at_i, numbers, brief)
 
 
 def excesses(objectives: Values, reference: Values) -> Values:
@@ -147,7 +146,7 @@ def _excess_answer(i: int, excess: Values, limited: bool) -> by.Answer:
     if np.mean([*excess.values()]) <= SAME_OBJECTIVE:
         return by.answer(i, False)
     if limited:  # further steps would have lowered the objective
-        return by.Answer(i, by.Outcome.OPEN, "a method ended at its limit")
+        return by.Answer(i, by.Outcome.OPEN, f"a method {by.CUT}")
     return by.lower(i, dict.fromkeys(excess, 0.0), excess)
 
 
@@ -303,15 +302,12 @@ def global_minima(rows: Rows) -> Iterator[by.Reading]:
 def grows_as_said(rows: Rows) -> Iterator[by.Reading]:
     """Whether the time of a matrix step grows no faster than k^2 (m + n) + k |known|."""
     trials = rows[theory.NAME].where(study=convergence.MATRIX)
-    for varied, (words, most) in {
-        "rank": ("rank", 2),
-        "side": ("sides", 1),
-        "known": ("known entries", 1),
-    }.items():
+    powers = {"rank": ("rank", 2), "side": ("sides", 1), "known": ("known entries", 1)}
+    for varied, (words, most) in powers.items():
         here = trials.where(varied=varied)
         values = sorted(here.seen(varied))
         times = [float(np.median(list(here.where(**{varied: v}).values("seconds").values()))) for v in values]
         if len(values) > 1:
             slope = float(np.polyfit(np.log(values), np.log(times), 1)[0])
-            reason = f"The slope of log time against the logarithm of the {words} is {slope:.2f}, at most {most}."
+            reason = f"Slope of the logarithm of the time against that of the {words}, at most {most}."
             yield by.plain(words, slope <= most * LINEAR, reason, "", f"slope {slope:.2f}")

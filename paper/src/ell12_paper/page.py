@@ -70,9 +70,17 @@ def prose(name: str, rows: Rows) -> dict[str, Any]:
     sizes = [row["settings"]["size"] for row in trials.rows if "size" in row["settings"]]
     numbers = {key: (trials.seen(key) or ("",))[0] for key in ("n_samples", "problems")}
     numbers |= {"size": min(sizes, default=""), "repeats": trials.n_repeats, "pictures": _pictures(trials)}
+    numbers |= {"fewer": _fewer_repeats(trials), "along": ", ".join(trials.where(study="path").seen("method"))}
     text = _prose()[name]
     found = {key: jinja2.Template(value).render(numbers) for key, value in text.items()}
     return found | {"text": found["text"].strip().split("\n\n")}
+
+
+def _fewer_repeats(trials: Trials) -> str:
+    """The methods that have fewer repeats at some strength, and how many."""
+    columns = [trials.where(i=i, method=m) for i in trials.seen("i") for m in trials.seen("method")]
+    found = {c.seen("method")[0]: c.n_repeats for c in columns if 0 < c.n_repeats < trials.n_repeats}
+    return ", ".join(f"{method} {count}" for method, count in found.items())
 
 
 def _pictures(trials: Trials) -> str:

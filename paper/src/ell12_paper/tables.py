@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -47,9 +47,10 @@ class Table:
 
 
 # How the value of a setting is written, and in which order values come.
-HEADS: dict[str, Any] = {"image": shown, "i": "i = {}".format, "d": "d = {:,}".format}
-HEADS |= {"l2_weight": "l2_weight {:g}".format}
-HEADS |= {"theta": lambda v: f"θ = {v:g}" if v else "θ = √α"}
+HEADS: dict[str, Any] = {"image": shown, "i": "i = {}".format, "d": "{:,}".format}
+HEADS |= {"l2_weight": "l2_weight {:g}".format, "theta": lambda value: f"{value:g}" if value else "√α"}
+CORNERS = {"theta": "θ"}
+NOTHING = Cell("–")
 ORDERS = {"image": image_judges.IMAGES, "method": (*METHODS, *judges.METHODS, *denoising.METHODS)}
 
 
@@ -58,9 +59,11 @@ def tables(rows: Rows) -> Iterator[Table]:
     text = Path(__file__).with_name("tables.toml").read_text(encoding="utf-8")
     for spec in tomllib.loads(text)["table"]:
         chosen = rows[spec["study"]].where(**spec.get("where", {}))
-        for value in chosen.seen(spec["each"]) if "each" in spec else ("",) if chosen.rows else ():
+        values = chosen.seen(spec["each"]) if "each" in spec else ("",) if chosen.rows else ()
+        for value in values:
             one = chosen.where(**{spec["each"]: value}) if value else chosen
-            yield _table(spec, one, f" ({value})" if value else "")
+            found = _table(spec, one, f" ({value})" if value else "")
+            yield found if value == values[0] else replace(found, note="")
 
 
 def _table(spec: Mapping[str, Any], trials: Trials, end: str) -> Table:
@@ -70,11 +73,16 @@ def _table(spec: Mapping[str, Any], trials: Trials, end: str) -> Table:
     columns = {head: trials.where(**place) for head, place in sides["columns"].items()}
     for head, place in sides["rows"].items():
         found = [(column.where(**place), column) for column in columns.values()]
-        body.append((head, tuple(cell(*pair) if pair[0].rows else Cell("no rows") for pair in found)))
+        cells = tuple(cell(*pair) if pair[0].rows else NOTHING for pair in found)
+        if head != spec.get("base") and set(cells) != {NOTHING}:
+            body.append((head, cells))
     part = spec.get("part", end.strip(" ()").capitalize())
-    heads = (": ".join(spec["rows"]), *columns)
-    title, note, number = spec["title"] + end, spec.get("note", ""), spec.get("number", "")
-    return Table(spec["study"], part, title, heads, tuple(body), note, number)
+    first, *others = columns
+    short = (head.removeprefix("i = ").removeprefix("l2_weight ") for head in others)
+    heads = (": ".join(CORNERS.get(name, name) for name in spec["rows"]), first, *short)
+    cuts = dict.fromkeys(map(_limit, limited(trials))) if cell is seconds else ()
+    note = spec.get("note", "") + (f"Cut: ended by our limit of {' or '.join(cuts)}." if cuts else "")
+    return Table(spec["study"], part, spec["title"] + end, heads, tuple(body), note, spec.get("number", ""))
 
 
 def _places(trials: Trials, settings: list[str]) -> dict[str, Row]:
@@ -104,7 +112,7 @@ def error(here: Trials, column: Trials) -> Cell:
 
 
 def _measured(here: Trials, column: Trials, result: str) -> Cell:
-    """Mean and deviation, the best in bold; below it the error that is printed, and what limited ours."""
+    """Mean and deviation, the best in bold; below it the error that is printed, and how many runs were cut."""
     each = {m: column.where(method=m) for m in column.seen("method")}
     finished = {m: t for m, t in each.items() if result != "cpu_seconds" or not t.n_limited}
     best = comparable({m: logarithms(found.values(result)) for m, found in finished.items()})
@@ -112,7 +120,9 @@ def _measured(here: Trials, column: Trials, result: str) -> Cell:
     is_papers = isinstance(place, str) or judges.is_papers(here)
     theirs = printed("rmse_times_100", method, place) if result == "rmse" and is_papers else None
     lines = (f"[{theirs[0]:.2f}]",) if theirs else ()
-    return Cell(value_words(here, result), (*lines, *limit_words(here)), method in best)
+    count = len(limited(here))
+    cut = (f"{count} of {len(here.rows)} cut" if count < len(here.rows) else "cut",) if count else ()
+    return Cell(value_words(here, result), (*lines, *cut), method in best)
 
 
 def value_words(trials: Trials, result: str) -> str:
@@ -125,18 +135,16 @@ def value_words(trials: Trials, result: str) -> str:
     return plus_minus(100 * mean, spread and 100 * spread, 2)
 
 
-def limit_words(trials: Trials) -> tuple[str, ...]:
-    """How many of the runs ended at which limit, if any did."""
-    limited = [row for row in trials.rows if row["results"]["is_limited"]]
-    count = "" if len(limited) == len(trials.rows) else f"{len(limited)} of {len(trials.rows)} "
-    return (f"{count}{' and '.join(dict.fromkeys(map(_limit, limited)))}",) if limited else ()
+def limited(trials: Trials) -> list[Row]:
+    """The rows of runs that a limit of ours ended."""
+    return [row for row in trials.rows if row["results"]["is_limited"]]
 
 
 def _limit(row: Row) -> str:
     iterations, settings = row["settings"].get("max_iter"), row["settings"]
     if iterations and row["results"]["n_iter"] >= iterations:
-        return f"at the limit of {iterations:,} iterations"
-    return f"at the limit of {duration(settings['max_cpu_seconds'])}"
+        return f"{iterations:,} iterations"
+    return duration(settings["max_cpu_seconds"])
 
 
 def printed_over_ours(here: Trials, _: Trials) -> Cell:
@@ -144,7 +152,7 @@ def printed_over_ours(here: Trials, _: Trials) -> Cell:
     (method,), (place,) = here.seen("method"), here.seen("i") or here.seen("image")
     theirs = printed("cpu_seconds", method.partition("(rho")[0].partition("(growing")[0], place)
     bound = "≤ " * bool(here.n_limited)
-    return Cell(bound + number(theirs[0] / here.mean("cpu_seconds")) if theirs else "–")
+    return Cell(bound + number(theirs[0] / here.mean("cpu_seconds"))) if theirs else NOTHING
 
 
 def along_grid(trials: Trials, method: str, image: str, result: str) -> dict[float, float]:
@@ -166,14 +174,9 @@ def best_on_grid(here: Trials, _: Trials) -> Cell:
 def times_faster(here: Trials, column: Trials) -> Cell:
     """DCA's time over the method's at the two rules."""
     (method,), dca = here.seen("method"), column.where(method=denoising.DCA)
-    both = [[at_rule(trials, rule) for trials in (here, dca)] for rule in ("loose", "strict")]
-    found = [
-        bounded(mean_ratio(at_rule(column, rule), method), *pair) for rule, pair in zip(RULES, both, strict=True)
-    ]
-    return Cell(found[0], (found[1],))
-
-
-RULES = ("loose", "strict")
+    pairs = {rule: [at_rule(trials, rule) for trials in (here, dca)] for rule in denoising.RULES}
+    loose, strict = (bounded(mean_ratio(at_rule(column, rule), method), *pair) for rule, pair in pairs.items())
+    return Cell(loose, (strict,))
 
 
 def psnr(here: Trials, _: Trials) -> Cell:
@@ -202,7 +205,7 @@ def stopped_as_before(here: Trials, column: Trials) -> Cell:
     """The time over that of nmAPG, and the excess of the objective."""
     ours = column.where(method=OURS)
     found = judges.excesses(here.values("objective"), ours.values("objective"))
-    excess = (f"objective {percent(mean_of(found))}",) if here.seen("method") == ("SCP",) else ()
+    excess = (percent(mean_of(found)),) if here.seen("method") == ("SCP",) else ()
     return Cell(time_ratio(ours, here), excess)
 
 

@@ -227,8 +227,8 @@ def _penalty_for(x: da.Array, alpha: float, penalty: TotalVariationL12 | None, n
     spread = max(high.max() - low.min(), (largest.max() - least.min()) / 4) or 1.0
     shape = replace(penalty or TotalVariationL12(), alpha=alpha, ndim=ndim)
     shape = replace(shape, smoothing=0.01 * spread) if shape.smoothing is None else shape
-    if shape.smoothing == 0 or (shape.isotropic and shape.l2_weight != 0):
-        raise ValueError("images larger than memory need smoothing > 0, and with isotropic=True l2_weight=0")
+    if shape.smoothing == 0:
+        raise ValueError("images larger than memory need smoothing > 0")
     return shape
 
 

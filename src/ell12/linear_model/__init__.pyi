@@ -3,15 +3,9 @@
 from .classifier import L12Classifier as L12Classifier
 from .cox_regressor import Cox as Cox
 from .cox_regressor import L12CoxRegressor as L12CoxRegressor
-from .cross_validation import (
-    L12ClassifierCV as L12ClassifierCV,
-)
-from .cross_validation import (
-    L12CoxRegressorCV as L12CoxRegressorCV,
-)
-from .cross_validation import (
-    L12RegressorCV as L12RegressorCV,
-)
+from .cross_validation import L12ClassifierCV as L12ClassifierCV
+from .cross_validation import L12CoxRegressorCV as L12CoxRegressorCV
+from .cross_validation import L12RegressorCV as L12RegressorCV
 from .families import Family as Family
 from .families import Huber as Huber
 from .families import Logistic as Logistic

@@ -7,7 +7,7 @@ import math
 import warnings
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -30,14 +30,6 @@ from ell12.protocols import Array, ColumnLoss, missing, with_alpha
 # By how many standard errors of the difference a refit must be better than the penalised fit for relax="auto" to
 # take it; benchmarks/real_data.py says what 0, 1/4, 1/2, 3/4 and 1 did.
 LEAST_GAIN = 0.5
-
-
-class PenaltyPath(NamedTuple):
-    """What is fitted to each fold: a penalty at falling strengths, and the shares of its refits."""
-
-    penalty: Any
-    alphas: Array
-    shares: tuple[float, ...]
 
 
 class AlphaSearch(SparseLinearModel):
@@ -80,11 +72,12 @@ class AlphaSearch(SparseLinearModel):
         problems = self._problems(data)
         shares = self._refit_shares(problems)
         grids = np.stack([self._grid(problems, penalty) for penalty in penalties])
-        tried = [PenaltyPath(penalty, grid, shares) for penalty, grid in zip(penalties, grids, strict=True)]
-        found = [self._scores(problems, each, data, folds) for each in tried]
+        pairs = zip(penalties, grids, strict=True)
+        found = [self._scores(problems, penalty, grid, shares, data, folds) for penalty, grid in pairs]
         scores = np.concatenate([part[0] for part in found])
         warn_if_not_converged(self, [result for part in found for result in part[1]])
-        judged = _with_information(scores)
+        informative = ~np.isnan(scores).all(axis=(0, 1))
+        judged = scores[..., informative] if informative.any() else scores
         if len(shares) > 1 and not _gains(judged, len(shares)):
             scores, judged, shares = scores[:: len(shares)], judged[:: len(shares)], (0.0,)
         (chosen, best), self.standard_error_ = choose(judged, self.selection)
@@ -92,43 +85,30 @@ class AlphaSearch(SparseLinearModel):
         self.relaxed_, scores = shares[share], scores[share :: len(shares)]
         self.alpha_ = float(grids[which, best])
         self._warn_at_the_end(grids[which], best)
-        several = isinstance(self.penalty, list | tuple)
-        self.alphas_ = follow(grids if several and _is_count(self.alphas) else grids[0], data.X)
+        several, kept = isinstance(self.penalty, list | tuple), {"alphas_": grids}
         # From zero, as a plain fit at this alpha would be, so that the result does not depend on the grid.
         penalty = with_alpha(penalties[which], self.alpha_)
         self._fit_problems(problems, penalty, single=self._is_single(data))
         if by_criterion:
-            freedoms, values = np.stack([part[2] for part in found]), -scores[..., 0]
-            self.criterion_path_, self.df_path_ = (
-                follow(part if several else part[0], data.X) for part in (values, freedoms)
-            )
+            kept |= {"criterion_path_": -scores[..., 0], "df_path_": np.stack([part[2] for part in found])}
         elif is_regressor(self) and self.scoring is None:
-            self.mse_path_ = follow(-scores if several else -scores[0], data.X)
+            kept["mse_path_"] = -scores
         else:
-            self.scores_ = follow(scores if several else scores[0], data.X)
+            kept["scores_"] = scores
+        for name, values in kept.items():
+            one = not several or (name == "alphas_" and grid_size(self.alphas, 100) is None)
+            setattr(self, name, follow(values[0] if one else values, data.X))
         return self
-
-    def _check_relax(self) -> None:
-        if not (isinstance(self.relax, str) and self.relax == "auto"):
-            super()._check_relax()
-
-    @property
-    def _refit_share(self) -> float:
-        return vars(self).get("relaxed_", 0.0) if self.relax == "auto" else float(self.relax)
 
     def _refit_shares(self, problems: list[FitProblem]) -> tuple[float, ...]:
         """The shares of the refit to try: with "auto" several, where folds judge and a refit costs little."""
+        loss, first = problems[0].loss, problems[0]
         if self.relax is True:
-            self._check_refit(problems[0])
+            self._check_refit(first)
         if self.relax != "auto":
             return (self._refit_share,)
-        loss = problems[0].loss
-        refits = not (missing(loss, ColumnLoss) or problems[0].n_classes or on_accelerator(loss.b))
-        return (
-            (0.0, 0.5, 1.0)
-            if refits and not problems[0].out_of_memory and self.selection not in CRITERIA
-            else (0.0,)
-        )
+        lacking = missing(loss, ColumnLoss) or first.n_classes or on_accelerator(loss.b) or first.out_of_memory
+        return (0.0,) if lacking or self.selection in CRITERIA else (0.0, 0.5, 1.0)
 
     def _penalties(self) -> list[Any]:
         """The penalties to try, of strength 1."""
@@ -147,10 +127,10 @@ class AlphaSearch(SparseLinearModel):
 
     def _grid(self, problems: list[FitProblem], penalty: Any) -> Array:
         """The strengths to try, falling."""
-        if not _is_count(self.alphas):
+        size = grid_size(self.alphas, 100)
+        if size is None:
             return falling(self.alphas)
-        check_counts(least=1, alphas=self.alphas)
-        return alpha_grid(self._first_strength(problems, penalty), grid_size(self.alphas, 100) or 100, self.eps)
+        return alpha_grid(self._first_strength(problems, penalty), size, self.eps)
 
     def _folds(self, data: Data, groups: Any) -> list[Any]:
         """The rows to fit to and to score, for each fold; folds of a number are shuffled, always alike."""
@@ -161,7 +141,7 @@ class AlphaSearch(SparseLinearModel):
         labels = as_numpy(data.y) if strata is None else strata
         cv: Any = 5 if self.cv is None else self.cv
         with naming("cv"):
-            if _is_count(cv):
+            if isinstance(cv, int | np.integer):
                 cv = (KFold if strata is None else StratifiedKFold)(cv, shuffle=True, random_state=0)
             folds = list(check_cv(cv, labels, classifier=strata is not None).split(data.X, labels, groups))
         if not folds:
@@ -170,14 +150,12 @@ class AlphaSearch(SparseLinearModel):
 
     def _warn_at_the_end(self, grid: Array, best: int) -> None:
         """Warn where a longer grid might have held a better alpha."""
-        if len(grid) < 3 or not _is_count(self.alphas) or 0 < best < len(grid) - 1:
-            return
-        if best == 0 and self.selection != "min":
-            return
-        side, advice = ("first", "no feature predicts, or rows are not exchangeable between folds")
-        if best > 0:
-            side, advice = "last", "a smaller eps may find a better one"
-        warnings.warn(f"the chosen alpha, {grid[best]:.3g}, is the {side} of the grid: {advice}", stacklevel=4)
+        ends = {len(grid) - 1: ("last", "a smaller eps may find a better one")}
+        if self.selection == "min":
+            ends[0] = "first", "no feature predicts, or rows are not exchangeable between folds"
+        if best in ends and len(grid) > 2 and grid_size(self.alphas, 100) is not None:
+            side, advice = ends[best]
+            warnings.warn(f"the chosen alpha, {grid[best]:.3g}, is the {side} of the grid: {advice}", stacklevel=4)
 
     def _path(self, problem: FitProblem, penalty: Any, alphas: Array) -> list[Result]:
         """A result for each alpha; of columns out of memory x, which is as long, is sparse."""
@@ -196,19 +174,17 @@ class AlphaSearch(SparseLinearModel):
         return self._score_path(*path, data.rows(test))
 
     def _scores(
-        self, problems: list[FitProblem], tried: PenaltyPath, data: Data, folds: list[Any]
+        self, problems: list[FitProblem], penalty: Any, alphas: Array, shares: Any, data: Data, folds: list[Any]
     ) -> tuple[Array, list[Result], Any]:
         """The scores, (n_shares, n_alphas, n_folds), how runs ended, and of a criterion the degrees of freedom."""
-        if self.selection in CRITERIA:
-            penalty, alphas, _ = tried
-            runs = [self._path(problem, penalty, alphas) for problem in problems]
-            with naming(f"selection={self.selection!r}"):
-                judged = judge(self, problems, penalty, runs, alphas, data.sample_weight)
-            ends = [replace(run, x=None, history={}) for path in runs for run in path]
-            return -judged.criterion(self.selection)[None, :, None], ends, judged.freedoms.sum(axis=0)
-        return *self._one_by_one(tried, data, folds), None
+        if self.selection not in CRITERIA:
+            return *self._one_by_one((penalty, alphas, shares), data, folds), None
+        runs = [self._path(problem, penalty, alphas) for problem in problems]
+        with naming(f"selection={self.selection!r}"):
+            judged = judge(self, problems, penalty, runs, alphas, data.sample_weight)
+        return -judged.criterion(self.selection)[None, :, None], _ends(runs), judged.freedoms.sum(axis=0)
 
-    def _one_by_one(self, tried: PenaltyPath, data: Data, folds: list[Any]) -> tuple[Array, list[Result]]:
+    def _one_by_one(self, tried: Any, data: Data, folds: list[Any]) -> tuple[Array, list[Result]]:
         """The same, a warm-started path for each fold after the other, or in processes of their own."""
         foreign = passes(data.X)
         if foreign and not on_accelerator(data.X):  # seen as NumPy arrays, which have the faster solver
@@ -223,14 +199,12 @@ class AlphaSearch(SparseLinearModel):
             raise ValueError(f"no fold can be scored: {lacking[0]}")
         if lacking:
             warnings.warn(f"{len(lacking)} of {len(folds)} folds are left out: {lacking[0]}", stacklevel=6)
-        nothing = np.full((len(tried.shares), len(tried.alphas)), math.nan)
+        nothing = np.full((len(tried[2]), len(tried[1])), math.nan)
         columns = [nothing if isinstance(score, Exception) else score for score, _ in outcomes]
         return np.stack(columns, axis=2), [result for _, results in outcomes for result in results]
 
 
-def _fold(
-    model: AlphaSearch, tried: PenaltyPath, data: Data, train: Array, test: Array
-) -> tuple[Any, list[Result]]:
+def _fold(model: AlphaSearch, tried: Any, data: Data, train: Array, test: Array) -> tuple[Any, list[Result]]:
     """The scores of a path fitted to one part and judged on the other, and how its runs ended."""
     penalty, alphas, shares = tried
     try:
@@ -248,7 +222,12 @@ def _fold(
         scores = np.stack([model._score_fold((path[0], path[1]), judged, train, test) for path in paths])
     except NoInformation as error:
         return error, []
-    return scores, [replace(result, x=None, history={}) for results in runs for result in results]
+    return scores, _ends(runs)
+
+
+def _ends(runs: list[list[Result]]) -> list[Result]:
+    """How the runs of several paths ended, without their solutions."""
+    return [replace(run, x=None, history={}) for path in runs for run in path]
 
 
 def _coefficients(problems: list[FitProblem], solutions: list[Any], used: Any) -> tuple[Array, Array]:
@@ -266,16 +245,6 @@ def _used(runs: list[Any], size: int) -> Array:
         rows = run.x.nonzero()[0]  # of a sparse column too
         used[rows[rows < size]] = True
     return np.flatnonzero(used) if used.any() else np.arange(1)
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def _with_information(scores: Array) -> Array:
-    """The scores of the folds that have some."""
-    folds = ~np.isnan(scores).all(axis=(0, 1))
-    return scores[..., folds] if folds.any() else scores
 
 
 def _gains(scores: Array, n_shares: int) -> bool:

@@ -20,13 +20,14 @@ from ell12.linear_model.families import CLASSIFICATION, Logistic, family_of
 from ell12.linear_model.fit_problem import Data, FitProblem, check_numpy, follow
 from ell12.linear_model.row_fits import (
     Descents,
-    accuracy,
+    can_step,
     classification_problems,
     is_chunked,
     map_rows,
     note_features,
+    score_rows,
 )
-from ell12.linear_model.sparse_model import SparseLinearModel, is_joint, keep_arguments
+from ell12.linear_model.sparse_model import SparseLinearModel, keep_arguments
 from ell12.losses import LogisticLoss, MultinomialLoss
 from ell12.minimization import Result, Status
 from ell12.penalties import L12
@@ -133,9 +134,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         """
         self._chunks = None
         if is_chunked(X):
-            if not isinstance(self._family, Logistic):
-                raise ValueError(f"data in chunks needs loss='logistic', got {self.loss!r}")
-            self._check_not_standardized()
+            self._check_chunks("data in chunks", Logistic)
             note_features(self, X)
             if self.class_weight is not None:
                 raise ValueError("class_weight needs data in memory: give sample_weight for data in chunks")
@@ -145,7 +144,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         self._fit_problems(problems, self._given_penalty(), single=False)
         return self
 
-    @available_if(lambda model: "alpha" in model.get_params(deep=False) and model._takes_chunks())
+    @available_if(lambda model: can_step(model, Logistic))
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> L12Classifier:
         """Go on fitting, by stochastic proximal steps over a chunk of rows.
 
@@ -169,6 +168,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         labels = self._known_classes(classes, first)
         X, y, sample_weight = self._validate(X, y, sample_weight, reset=first)
         check_numpy(X, "partial_fit")
+        self._check_chunks("partial_fit", Logistic)
         if not np.isin(y, labels).all():
             raise ValueError(f"y holds labels that are not among classes: {np.setdiff1d(y, labels)}")
         if self.class_weight is not None and not isinstance(self.class_weight, dict):
@@ -226,11 +226,6 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         family = self._family
         return Logistic() if family.joint and n_functions == 1 else family
 
-    def _takes_chunks(self) -> bool:
-        if not isinstance(self._family, Logistic):
-            raise AttributeError(f"partial_fit needs loss='logistic', got {self.loss!r}")
-        return True
-
     def _decisions(self, X: Any, method: str) -> Array:
         scores = self._linear_functions(X, method)
         return scores[:, 0] if scores.shape[1] == 1 else scores
@@ -238,7 +233,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of labels that are right; what is on workers is added up there."""
         if is_chunked(X):
-            return accuracy(self.predict, X, y, sample_weight)
+            return score_rows(self, X, y, sample_weight)
         refuse_masked(y, "y")
         refuse_masked(sample_weight, "sample_weight")
         return super().score(X, y, sample_weight)
@@ -278,16 +273,11 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         weight = namespace(y).take(to_device_of(self._class_weights, y, "class_weight"), y, axis=0)
         return weight if sample_weight is None else weight * sample_weight
 
-    def _problems(self, data: Data) -> list[FitProblem]:
-        X, codes, sample_weight, _ = data
-        sample_weight = self._weight_of_samples(codes, sample_weight)
-        intercept, signs = bool(self.fit_intercept), self._signs(codes, X.dtype)
+    def _parts(self, data: Data) -> list[tuple[Any, Array]]:
+        signs = self._signs(data.y, data.X.dtype)
         family = self._own_family(len(signs))
-        if is_joint(self.penalty):
-            raise ValueError(f"{type(self.penalty).__name__} is for several targets of a regression")
-        columns = self._columns(X, sample_weight, center=intercept, constant=intercept)
-        targets = [(1 + namespace(codes).stack(signs, axis=1)) / 2] if family.joint else signs
-        return [columns.problem(family, target, intercept=intercept) for target in targets]
+        targets = [(1 + namespace(data.y).stack(signs, axis=1)) / 2] if family.joint else signs
+        return [(family, target) for target in targets]
 
     def _judged(self, problems: list[FitProblem], results: list[Result], penalty: Any) -> list[Result]:
         return admit_unbounded(self, problems, results, penalty)

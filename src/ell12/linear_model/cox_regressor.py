@@ -12,7 +12,7 @@ from ell12.backend import refuse_masked
 from ell12.checks import check_entries, check_word, naming
 from ell12.linear_model.families import Family, NoInformation
 from ell12.linear_model.fit_problem import Data, FitProblem, check_numpy, linear_functions
-from ell12.linear_model.sparse_model import SparseLinearModel, is_joint, keep_arguments
+from ell12.linear_model.sparse_model import SparseLinearModel, keep_arguments
 from ell12.losses.cox import CoxLoss, RiskSets
 from ell12.operators import dtype_of, is_out_of_memory
 from ell12.penalties import L12
@@ -125,6 +125,7 @@ class L12CoxRegressor(SparseLinearModel):
 
     default_alpha = 0.01
     fit_intercept = False
+    _always_centred = True  # which changes nothing and makes a better-conditioned problem
     _reference: tuple[Any, float]  # the cumulative hazard of the sample of the highest risk, and its risk
 
     def __init__(
@@ -229,12 +230,10 @@ class L12CoxRegressor(SparseLinearModel):
         return True
 
     def _problems(self, data: Data) -> list[FitProblem]:
-        if is_joint(self.penalty):
-            raise ValueError(f"{type(self.penalty).__name__} is for several targets of a regression")
-        # Centred columns change nothing and make a better-conditioned problem.
-        columns = self._columns(data.X, data.sample_weight, center=True, constant=False)
-        problem = columns.problem(Cox(self.ties), data.y)
-        return [replace(problem, means=0 * columns.means, n_targets=0)]
+        return [replace(problem, means=0 * problem.means, n_targets=0) for problem in super()._problems(data)]
+
+    def _parts(self, data: Data) -> list[tuple[Any, Array]]:
+        return [(Cox(self.ties), data.y)]
 
 
 def survival_times(y: Any) -> Array:
@@ -271,7 +270,7 @@ def survival_times(y: Any) -> Array:
     return y
 
 
-def concordance_index(y: Any, risk: Array, sample_weight: Any = None) -> float:
+def concordance_index(y: Any, risk: Array, sample_weight: Any = None) -> Any:
     """Harrell's index: of all pairs whose order is known, the share in which the sooner event had the larger risk.
 
     A pair's order is known if one had its event before the other was last seen; of two at the same time, if one
@@ -281,8 +280,8 @@ def concordance_index(y: Any, risk: Array, sample_weight: Any = None) -> float:
     ----------
     y : array
         Times and events, as in `L12CoxRegressor.fit`.
-    risk : array of shape (n_samples,)
-        The larger, the sooner is the event.
+    risk : array of shape (n_samples,) or (n_samples, n_risks)
+        The larger, the sooner is the event. Each column has its own index.
     sample_weight : array of shape (n_samples,), optional
         A pair counts with the product of its weights.
 
@@ -294,17 +293,16 @@ def concordance_index(y: Any, risk: Array, sample_weight: Any = None) -> float:
     0.6666666666666666
     """
     y, risk = survival_times(y), np.asarray(risk, dtype=np.float64)
-    weight = np.ones(risk.size) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if not risk.size == weight.size == y.shape[0]:
-        raise ValueError(f"y has {y.shape[0]} samples, risk {risk.size} and sample_weight {weight.size}")
+    weight = np.ones(risk.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if not risk.shape[0] == weight.size == y.shape[0]:
+        raise ValueError(f"y has {y.shape[0]} samples, risk {risk.shape[0]} and sample_weight {weight.size}")
     order = np.lexsort((-y[:, 1], y[:, 0]))  # by time, and of equal times events first
     (time, event), risk, weight = y[order].T, risk[order], weight[order]
-    right = known = 0.0
+    right, known = np.zeros(risk.shape[1:]), 0.0
     for i in np.flatnonzero(event):
-        behind = slice(i + 1, None)
-        pairs = weight[i] * weight[behind] * ((time[behind] > time[i]) | (event[behind] == 0))
-        right += float(pairs @ (0.5 + 0.5 * np.sign(risk[i] - risk[behind])))
+        pairs = weight[i] * weight[i + 1 :] * ((time[i + 1 :] > time[i]) | (event[i + 1 :] == 0))
+        right += pairs @ (0.5 + 0.5 * np.sign(risk[i] - risk[i + 1 :]))
         known += float(pairs.sum())
     if known == 0:
-        raise NoInformation("y holds no pair of samples whose order is known")
-    return right / known
+        raise NoInformation("y holds no pair of samples of positive weight whose order is known")
+    return right / known if risk.ndim > 1 else float(right / known)

@@ -84,23 +84,23 @@ def deviance(loss: Any, x: Array, n_samples: int) -> float:
     return n_samples * math.log(2 * max(value, smallest))
 
 
-def criterion(name: str, deviance: float, freedom: float, n_samples: int, sizes: tuple[int, int]) -> float:
+def criterion(name: str, deviance: Any, freedom: Any, n_samples: int, sizes: tuple[Any, Any]) -> Any:
     """The value of AIC, BIC or EBIC, of which the smallest is the best; infinite where it is not to be used.
 
     ``sizes`` are the number of features, or groups, selected, and of all.
 
     Examples
     --------
+    >>> import numpy as np
     >>> from ell12.linear_model.criteria import criterion
-    >>> criterion("aic", 10.0, 3.0, 100, (2, 50)), round(criterion("ebic", 10.0, 3.0, 100, (2, 50)), 4)
-    (16.0, 38.0369)
+    >>> criterion("bic", np.array([10.0, 9.0]), np.array([3.0, 60.0]), 100, (2, 50)).round(4)
+    array([23.8155,     inf])
     """
-    if not freedom <= MOST_FREEDOM * n_samples:  # so is no NaN
-        return math.inf
     each = 2.0 if name == "aic" else math.log(n_samples)
     some, all_ = sizes
     models = gammaln(all_ + 1) - gammaln(some + 1) - gammaln(all_ - some + 1) if name == "ebic" else 0.0
-    return deviance + each * freedom + 2 * float(models)
+    usable = freedom <= MOST_FREEDOM * n_samples  # so is no NaN
+    return np.where(usable, deviance + each * freedom + 2 * models, math.inf)
 
 
 @dataclass(frozen=True)
@@ -120,13 +120,8 @@ class Judgement:
 
     def criterion(self, name: str) -> Array:
         """AIC, BIC or EBIC of each alpha, summed over the problems."""
-        values = np.zeros(self.sizes.shape[1])
-        for deviances, freedoms, sizes, all_ in zip(
-            self.deviances, self.freedoms, self.sizes, self.all_sizes, strict=True
-        ):
-            parts = zip(deviances, freedoms, sizes, strict=True)
-            values += [criterion(name, fit, df, self.n_observations, (some, all_)) for fit, df, some in parts]
-        return values
+        sizes = self.sizes, self.all_sizes[:, None]
+        return criterion(name, self.deviances, self.freedoms, self.n_observations, sizes).sum(axis=0)
 
 
 def judge(

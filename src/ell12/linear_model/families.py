@@ -285,9 +285,7 @@ def median(values: Array, weight: Any = None) -> float:
     >>> median(np.array([5.0, 1.0, 3.0])), median(np.array([5.0, 1.0, 3.0]), np.array([4, 1, 1]))
     (3.0, 5.0)
     """
-    order = np.argsort(values, kind="stable")
-    summed = np.cumsum(np.ones(values.size) if weight is None else weight[order], dtype=np.float64)
-    return float(values[order[np.searchsorted(summed, summed[-1] / 2)]])
+    return float(np.quantile(values, 0.5, weights=weight, method="inverted_cdf"))
 
 
 def robust_scale(y: Array, weight: Any, centers: bool) -> float:

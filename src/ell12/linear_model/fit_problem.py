@@ -66,59 +66,48 @@ class CentredData:
     def __init__(
         self, X: Any, sample_weight: Any, *, center: bool, constant: bool, standardize: bool = False
     ) -> None:
-        self.sample_weight = sample_weight
+        self.sample_weight, self.scale, self.constant = sample_weight, None, float(constant)
         self.total = float(X.shape[0]) if sample_weight is None else _sum(sample_weight)
         if self.total == 0:
             raise NoInformation("sample_weight sums to zero: no sample is left to fit")
-        self.scale: Any = None
-        self.means: Any = 0.0
-        if is_out_of_memory(X):
-            if standardize:
-                raise ValueError("standardize=True needs X in memory; scale the columns of the source")
-            self._take_far(X, center, constant)
-            return
         if standardize:
+            if is_out_of_memory(X):
+                raise ValueError("standardize=True needs X in memory; scale the columns of the source")
             self.scale = self._scale(X, center)
             X = _scaled(X, self.scale)
-        (self._take_sparse if scipy.sparse.issparse(X) else self._take_dense)(X, center, constant)
-        self.means = self.means if self.scale is None else self.means * self.scale
-
-    def _take_sparse(self, X: Any, center: bool, constant: bool) -> None:
-        """A sparse matrix, centred implicitly."""
-        self.means, self.constant = np.zeros(X.shape[1], dtype=X.dtype), float(constant)
-        self.A, empty = X, None
-        if center:
-            self.means = self._mean(X)
-            empty = _constant_columns(self.means, X)
-        if center or constant:
-            self.A = CenteredColumns(X, self.means, 0.0, empty)
-        if constant:
-            self.constant = _typical_entry(self.A, X.shape) if center else 1.0
-            self.A = replace(self.A, constant=self.constant)
-
-    def _take_dense(self, X: Any, center: bool, constant: bool) -> None:
-        """An array of any kind."""
-        xp = namespace(X)
-        self.means, self.constant, self.A = xp.zeros_like(X[0, :]), float(constant), X
-        if center:
-            self.means = _exact_where_constant(self._mean(X), X)
-            self.A = X - self.means
-        if constant:
-            self.constant = _typical_entry(self.A, X.shape) if center else 1.0
-            self.A = xp.concat([self.A, xp.full_like(X[:, :1], self.constant)], axis=1)
-
-    def _take_far(self, X: Any, center: bool, constant: bool) -> None:
-        """The columns of a source: one read tells their means, their size, and which are constant."""
-        self.means, self.constant, self.A = np.zeros(X.shape[1], dtype=X.dtype), float(constant), X
+        empty, squares = None, None
         if not center:
-            self.A = CenteredColumns(X, self.means, 1.0) if constant else X
-            return
-        means, squares = X.moments(self.sample_weight)
-        self.means = means.astype(X.dtype)
+            means = np.zeros(X.shape[1], X.dtype) if not _is_dense(X) else namespace(X).zeros_like(X[0, :])
+        elif is_out_of_memory(X):  # one read tells the means, the size of entries, and which columns are constant
+            means, squares = X.moments(sample_weight)
+            means, empty = means.astype(X.dtype), squares == 0
+        else:
+            means, empty = _exact_where_constant(self._mean(X), X)
+        self.means = means if self.scale is None else means * self.scale
+        if _is_dense(X):
+            self.A = X - means if center else X
+        else:
+            empty = empty if empty is not None and empty.any() else None
+            self.A = CenteredColumns(X, means, 0.0, empty) if center or constant else X
         if constant:
-            self.constant = power_of_2(math.sqrt(float(squares.mean()) / self.total))
-        empty = squares == 0
-        self.A = CenteredColumns(X, self.means, self.constant, empty if empty.any() else None)
+            self._add_constant(squares, center)
+
+    def _add_constant(self, squares: Any, center: bool) -> None:
+        """Add the intercept's column to A; the sums of the squares of the others may be known."""
+        A, size = self.A, 1.0
+        if center and _is_dense(A):
+            size = norm(A) / math.sqrt(math.prod(A.shape))
+        elif center:
+            rows = self.total
+            if squares is None:
+                rows, squares = A.A.shape[0], column_squares(A, np.ones(A.A.shape[0], dtype=A.dtype))
+            size = math.sqrt(float(squares.mean()) / rows)
+        self.constant = power_of_2(size)  # by which nothing is rounded
+        if isinstance(A, CenteredColumns):
+            self.A = replace(A, constant=self.constant)
+        else:
+            xp = namespace(A)
+            self.A = xp.concat([A, xp.full_like(A[:, :1], self.constant)], axis=1)
 
     def _mean(self, X: Any) -> Array:
         """The means of the columns, weighted."""
@@ -255,15 +244,6 @@ def _scaled(X: Any, scale: Array) -> Any:
     return (X @ scipy.sparse.diags_array(1 / scale)).asformat(X.format)
 
 
-def _typical_entry(A: Any, shape: tuple[int, ...]) -> float:
-    """The root of the mean square of the entries, as a power of 2, by which nothing is rounded."""
-    if isinstance(A, CenteredColumns):
-        size = math.sqrt(float(column_squares(A, np.ones(shape[0], dtype=A.dtype)).sum()))
-    else:
-        size = norm(A)
-    return power_of_2(size / math.sqrt(math.prod(shape)))
-
-
 def per_class(penalty: Any, classes: int) -> Any:
     """The penalty of a vector that has an entry of every class for each feature: each class has its own groups.
 
@@ -290,30 +270,29 @@ def _with_arrays(penalty: Any, change: Callable[[Array], Array]) -> Any:
     return replace(penalty, **changed) if changed else penalty
 
 
-def _exact_where_constant(means: Array, X: Array) -> Array:
-    """The means of the columns, without rounding where a column is constant, so that nothing is left of it."""
-    xp, first = namespace(X), X[0, :]
-    close = _is_close(means, first, X) & (first != means)
-    if not bool(xp.any(close)):  # as a rule, without another pass over X
-        return means
-    return xp.where(close & xp.all(first == X, axis=0), first, means)
+def _exact_where_constant(means: Array, X: Any) -> tuple[Array, Array | None]:
+    """The means of the columns, exact where a column is constant; of a sparse matrix also which columns are.
 
-
-def _constant_columns(means: Array, X: Any) -> Array | None:
-    """Which columns of a sparse matrix are constant and not zero; None if none is."""
-    first = X[[0]].toarray()[0]
-    close = np.flatnonzero((first != 0) & _is_close(means, first, X))
-    if close.size == 0:  # as a rule, without another pass over X
-        return None
+    So nothing is left of such a column. As a rule that takes no other pass over X.
+    """
+    xp = namespace(means)
+    first = X[0, :] if _is_dense(X) else X[[0]].toarray()[0]
+    close = xp.abs(first - means) <= (8 + X.shape[0]) * precision(means) * xp.abs(means)
+    if _is_dense(X):
+        if bool(xp.any(close & (first != means))):
+            means = xp.where(close & xp.all(first == X, axis=0), first, means)
+        return means, None
+    close = np.flatnonzero(close & (first != 0))
+    if close.size == 0:
+        return means, None
     constant, some = np.zeros(means.size, dtype=bool), X[:, close]
     constant[close] = np.ravel(some.min(axis=0).toarray()) == np.ravel(some.max(axis=0).toarray())
-    return constant if constant.any() else None
+    return means, constant
 
 
-def _is_close(means: Array, first: Array, X: Any) -> Array:
-    """Whether a column's mean is its first entry, up to rounding."""
-    xp = namespace(means)
-    return xp.abs(first - means) <= (8 + X.shape[0]) * precision(means) * xp.abs(means)
+def _is_dense(X: Any) -> bool:
+    """Whether X is an array in memory."""
+    return not (scipy.sparse.issparse(X) or isinstance(X, CenteredColumns) or is_out_of_memory(X))
 
 
 def _sum(weight: Array) -> float:
@@ -346,17 +325,12 @@ def follow(values: Any, X: Any) -> Any:
 def check_follows(X: Any, model: Any, method: str) -> None:
     """Raise if X is another kind of array than the coefficients, or elsewhere."""
     coef, name = model.coef_, type(model).__name__
-    given, known = (type(values).__module__.split(".")[0] for values in (X, coef))
-    if not isinstance(coef, np.ndarray) and not passes(coef):
-        raise ValueError(
-            f"{name} was fitted to arrays of {known}: {method} needs scikit-learn's setting"
-            " array_api_dispatch=True, as fit did"
-        )
     kinds = [(namespace(values), device(values)) if passes(values) else None for values in (X, coef)]
-    if kinds[0] != kinds[1]:
+    if kinds[0] != kinds[1] or not (isinstance(coef, np.ndarray) or passes(coef)):
+        given, known = (type(values).__module__.split(".")[0] for values in (X, coef))
         raise ValueError(
             f"Inputs passed to {name}.{method}() must use the same namespace and the same device as those passed"
-            f" to fit(): X is of {given}, coef_ of {known}, or they are on different devices."
+            f" to fit(), and its setting array_api_dispatch=True: X is of {given}, coef_ of {known}"
         )
 
 
@@ -367,8 +341,8 @@ def check_numpy(X: Any, what: str) -> None:
 
 
 def check_columns(model: Any, X: Any, *, reset: bool = False) -> None:
-    """Compare the number of columns of an `ell12.Columns` with that of the fit, or take note of it."""
-    _check_feature_names(model, X, reset=reset)
+    """Compare the number and names of columns that are not in memory with those of the fit, or keep them."""
+    _check_feature_names(model, getattr(X, "_meta", X), reset=reset)
     _check_n_features(model, X, reset=reset)
 
 

@@ -17,11 +17,12 @@ from ell12.linear_model.row_fits import (
     MOST_COLUMNS,
     Chunks,
     Descents,
-    determination,
+    can_step,
     is_chunked,
     map_rows,
     note_features,
     regression_problems,
+    score_rows,
 )
 from ell12.linear_model.sparse_model import SparseLinearModel, is_joint, keep_arguments
 from ell12.losses import QuadraticLoss, SquaredLoss
@@ -158,8 +159,8 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         """
         self._chunks = None
         if is_chunked(X):
-            self._check_squared("data in chunks", offset)
-            self._check_not_standardized()
+            _refuse_offset(offset)
+            self._check_chunks("data in chunks", Squared)
             note_features(self, X)
             problems = regression_problems(X, y, sample_weight, self.fit_intercept, is_joint(self.penalty))
             self._fit_problems(problems, self._given_penalty(), single=np.ndim(y) == 1)
@@ -168,7 +169,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         self._fit_problems(self._problems(data), self._given_penalty(), single=self._is_single(data))
         return self
 
-    @available_if(lambda model: "alpha" in model.get_params(deep=False) and model._takes_chunks())
+    @available_if(lambda model: can_step(model, Squared))
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> L12Regressor:
         """Fit to a chunk of rows and to all that came before it.
 
@@ -190,11 +191,11 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         first = self._chunks is None
         X, y, sample_weight = self._validate_regression(X, y, sample_weight, reset=first)
         check_numpy(X, "partial_fit")
+        self._check_chunks("partial_fit", Squared)
         data, chunks = Data(X, y, sample_weight), self._chunks
         if first:
             chunks = Chunks(X.dtype) if X.shape[1] <= MOST_COLUMNS else Descents()
         if isinstance(chunks, Chunks):
-            self._check_not_standardized()
             chunks = chunks.with_rows(X, y, sample_weight)
             problems = chunks.problems(self.fit_intercept, y.ndim == 2 or self._is_joint, self._is_joint)
             self._fit_problems(problems, self._given_penalty(), single=y.ndim == 1)
@@ -220,8 +221,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
     def predict(self, X: Any, offset: Any = None) -> NDArray[Any]:
         """The fitted mean at the rows of X; a dask array, not computed yet, where X is one."""
         if is_chunked(X):
-            if offset is not None:
-                raise ValueError("offset needs X in memory, got data in chunks")
+            _refuse_offset(offset)
             return map_rows(self.predict, X)
         return self._family.mean(self._shifted(self._linear_functions(X, "predict"), offset))
 
@@ -231,8 +231,9 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         What is on workers is added up there.
         """
         if is_chunked(X):
-            self._check_squared("a score of data in chunks", offset)
-            return determination(self.predict, X, y, sample_weight)
+            _refuse_offset(offset)
+            self._check_family("a score of data in chunks", Squared)
+            return score_rows(self, X, y, sample_weight)
         refuse_masked(y, "y")
         refuse_masked(sample_weight, "sample_weight")
         if isinstance(self._family, Squared) and offset is None:
@@ -310,24 +311,8 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         self._dual_gaps = np.array([dual_gap(problem.loss, result.x, penalty) for problem, result in pairs])
         return results
 
-    def _takes_chunks(self) -> bool:
-        if type(self._family) is not Squared:
-            raise AttributeError(f"partial_fit needs loss='squared', got {self.loss!r}")
-        return True
-
-    def _check_squared(self, what: str, offset: Any = None) -> None:
-        """Raise unless the loss is squared, where no other will do."""
-        if type(self._family) is not Squared or offset is not None:
-            raise ValueError(f"{what} needs loss='squared' and no offset, got {self.loss!r}")
-
-    def _problems(self, data: Data) -> list[FitProblem]:
-        families, targets, intercept = self._families, self._targets(data.y), bool(self.fit_intercept)
-        if self._is_joint and type(families[0]) is not Squared:
-            raise ValueError(f"{type(self.penalty).__name__} needs loss='squared', got {self.loss!r}")
-        constant = intercept and not families[0].centred
-        columns = self._columns(data.X, data.sample_weight, center=intercept, constant=constant)
-        pairs = zip(families, targets, strict=False)  # of a joint problem the first
-        return [columns.problem(own, b, data.offset, intercept=intercept) for own, b in pairs]
+    def _parts(self, data: Data) -> list[tuple[Any, Array]]:
+        return list(zip(self._families, self._targets(data.y), strict=False))  # of a joint problem the first
 
 
 def dual_gap(loss: Any, x: Array, penalty: Any) -> float:
@@ -367,6 +352,11 @@ def dual_gap(loss: Any, x: Array, penalty: Any) -> float:
     along = square - inner(gradient, x)  # the residual times the observations
     total = float(xp.sum(xp.abs(moduli)))
     return 0.5 * shrunk + alpha * total + 0.5 * scale**2 * shrunk - scale * along
+
+
+def _refuse_offset(offset: Any) -> None:
+    if offset is not None:
+        raise ValueError("offset needs all rows at once, in memory")
 
 
 def as_offset(offset: Any, y: Array) -> Array:

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_feature_names, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from ell12.linear_model.fit_problem import CentredData, Data, FitProblem
+from ell12.linear_model.fit_problem import CentredData, Data, FitProblem, check_columns
 from ell12.losses.moments import Moments, mean_squared_losses
 from ell12.protocols import Array, Penalty
 from ell12.solvers.stochastic import LearnedStep
@@ -122,6 +123,11 @@ class Descents:
         return np.concatenate([coef for coef, _ in pairs]), np.concatenate([level for _, level in pairs])
 
 
+def can_step(model: Any, kind: type) -> bool:
+    """Whether a model has a partial_fit: those of one strength, with a loss of this kind."""
+    return "alpha" in model.get_params(deep=False) and model._check_family("partial_fit", kind, AttributeError)
+
+
 def is_chunked(X: Any) -> bool:
     """Whether X is a collection of Dask; asked without importing it."""
     return hasattr(X, "__dask_graph__")
@@ -139,11 +145,7 @@ def check_in_memory(X: Any, model: Any) -> None:
 def note_features(model: Any, X: Any) -> None:
     """Remember the number of features, and their names where X has some."""
     _check_matrix(X)
-    model.n_features_in_ = int(X.shape[1])
-    vars(model).pop("feature_names_in_", None)
-    names = getattr(X, "columns", None)
-    if names is not None and all(isinstance(name, str) for name in names):
-        model.feature_names_in_ = np.asarray(names, dtype=object)
+    check_columns(model, X, reset=True)
 
 
 def _check_matrix(X: Any) -> None:
@@ -208,21 +210,17 @@ def _nameless(method: Callable[[Any], Array], X: Any) -> Callable[[Any], Array]:
     model = method.__self__  # type: ignore[attr-defined]
     check_is_fitted(model)
     _check_matrix(X)
-    _check_feature_names(model, X._meta, reset=False)
+    check_columns(model, X)
     nameless = copy.copy(model)
     vars(nameless).pop("feature_names_in_", None)
     return getattr(nameless, method.__name__)
 
 
-def determination(predict: Callable[[Any], Array], X: Any, y: Any, sample_weight: Any) -> float:
-    """The coefficient of determination of a model's predictions, the mean over several targets."""
+def score_rows(model: Any, X: Any, y: Any, sample_weight: Any) -> float:
+    """The share of right labels of a classifier, the coefficient of determination of a regressor."""
     from ell12.distributed import estimation
 
-    return estimation.determination(_nameless(predict, X), X, y, sample_weight)
-
-
-def accuracy(predict: Callable[[Any], Array], X: Any, y: Any, sample_weight: Any) -> float:
-    """The weighted share of a model's predictions that are right."""
-    from ell12.distributed import estimation
-
-    return estimation.accuracy(_nameless(predict, X), X, _labels(y), sample_weight)
+    predict = _nameless(model.predict, X)
+    if is_classifier(model):
+        return estimation.accuracy(predict, X, _labels(y), sample_weight)
+    return estimation.determination(predict, X, y, sample_weight)

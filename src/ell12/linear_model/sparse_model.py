@@ -15,14 +15,9 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, assert_all_finite, check_is_fitted, validate_data
 
-from ell12.backend import (
-    all_finite,
-    as_numpy,
-    indices_like,
-    namespace,
-    square_fits,
-)
+from ell12.backend import all_finite, as_numpy, indices_like, namespace, square_fits
 from ell12.checks import check_container, check_entries, check_flags, check_scalars, naming
+from ell12.linear_model.families import Squared
 from ell12.linear_model.fit_problem import (
     CentredData,
     Data,
@@ -54,6 +49,8 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
     default_alpha: ClassVar[float] = 1.0
     alpha: float | None = None
     penalty: Any
+    loss: Any
+    _family: Any  # the loss without its data
     fit_intercept: bool
     standardize: bool = False
     relax: bool = False
@@ -69,6 +66,7 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
     penalty_: Any
     results_: tuple[Result, ...]
     _chunks: Any = None  # what `partial_fit` keeps of the rows
+    _always_centred: ClassVar[bool] = False  # whether columns are centred where there is no intercept too
 
     @property
     def stationarity_(self) -> float:
@@ -97,12 +95,22 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
         """The data, checked, as `_problems` takes them; what fit sees in them is kept."""
 
     @abstractmethod
-    def _problems(self, data: Data) -> list[FitProblem]:
-        """The problems that the data make, one for each row of coefficients."""
+    def _parts(self, data: Data) -> list[tuple[Any, Array]]:
+        """The family and the target, or targets, of each problem."""
 
-    def _columns(self, X: Any, sample_weight: Any, **options: bool) -> CentredData:
-        """The columns of X as the solver sees them."""
-        return CentredData(X, sample_weight, standardize=self.standardize, **options)
+    def _problems(self, data: Data) -> list[FitProblem]:
+        """The problems that the data make: one for each row of coefficients, or one for all rows."""
+        parts, intercept = self._parts(data), bool(self.fit_intercept)
+        if is_joint(self.penalty) and type(parts[0][0]) is not Squared:
+            raise ValueError(f"{type(self.penalty).__name__} is for targets of a regression with loss='squared'")
+        columns = CentredData(
+            data.X,
+            self._weight_of_samples(data.y, data.sample_weight),
+            center=intercept or self._always_centred,
+            constant=intercept and not parts[0][0].centred,
+            standardize=self.standardize,
+        )
+        return [columns.problem(family, y, data.offset, intercept=intercept) for family, y in parts]
 
     def _is_single(self, data: Data) -> bool:  # noqa: ARG002
         """Whether y is one target: then coefficients are a vector, and the rest single values."""
@@ -119,10 +127,10 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
         X = as_columns(X)
         if is_out_of_memory(X):
             check_columns(self, X)
-            return linear_functions(X, self.coef_, self.intercept_)
-        check_follows(X, self, method)
-        check_container(X, "X")
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=floating_dtypes(X), reset=False)
+        else:
+            check_follows(X, self, method)
+            check_container(X, "X")
+            X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=floating_dtypes(X), reset=False)
         return linear_functions(X, self.coef_, self.intercept_)
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, Any]:
@@ -154,17 +162,15 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
 
     def _check_numbers(self) -> None:
         check_scalars(infinite=True, tol=self.tol)
-        self._check_relax()
+        if not (hasattr(self, "cv") and isinstance(self.relax, str) and self.relax == "auto"):
+            check_flags(relax=self.relax)
         if not isinstance(self.run, Run | None):
             raise TypeError(f"run must be a Run or None, got {self.run!r}")
-
-    def _check_relax(self) -> None:
-        check_flags(relax=self.relax)
 
     @property
     def _refit_share(self) -> float:
         """How much of what a refit of the selected features changes is in the coefficients."""
-        return float(self.relax)
+        return vars(self).get("relaxed_", 0.0) if self.relax == "auto" else float(self.relax)
 
     def _given_penalty(self) -> Any:
         """The penalty with its strength."""
@@ -201,8 +207,8 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
         self._check_numbers()
         results: list[Result] = []
         for number, (problem, start) in enumerate(zip(problems, self._starts(problems), strict=True)):
+            own = None if self.run is None else self.run.numbered(number, len(problems))
             try:
-                own = None if self.run is None else self.run.numbered(number, len(problems))
                 results += self._solve(problem, penalty, [penalty.alpha], start, run=own)
             except DataUnavailable as error:
                 if error.result is not None:
@@ -218,29 +224,30 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
 
     def _starts(self, problems: list[FitProblem]) -> list[Any]:
         """Where to begin: at the last fit, if that is wanted and fits."""
-        coef, levels = getattr(self, "coef_", None), getattr(self, "intercept_", 0.0)
-        rows = [problem.n_rows for problem in problems]
-        if not self.warm_start or coef is None or math.prod(coef.shape) != sum(rows) * self.n_features_in_:
+        ends = np.cumsum([0, *(problem.n_rows for problem in problems)]).tolist()
+        coef, means = getattr(self, "coef_", None), problems[0].means
+        if not self.warm_start or coef is None or math.prod(coef.shape) != ends[-1] * self.n_features_in_:
             return [None] * len(problems)
-        means = problems[0].means
-        coef, levels = (follow(values, means) for values in (coef, levels))
         xp = namespace(means)
-        coef = xp.astype(xp.reshape(coef, (sum(rows), -1)), means.dtype)
-        levels = xp.reshape(xp.asarray(levels, dtype=means.dtype), (-1,))
-        ends = np.cumsum([0, *rows]).tolist()
-        return [
-            problem.unknown(coef[first:last, :], levels[first:last])
-            for problem, first, last in zip(problems, ends, ends[1:], strict=False)
-        ]
+        coef = xp.astype(xp.reshape(follow(coef, means), (ends[-1], -1)), means.dtype)
+        levels = xp.reshape(xp.asarray(follow(self.intercept_, means), dtype=means.dtype), (-1,))
+        parts = zip(problems, ends, ends[1:], strict=False)
+        return [problem.unknown(coef[first:last, :], levels[first:last]) for problem, first, last in parts]
 
-    def _check_not_standardized(self) -> None:
+    def _check_chunks(self, what: str, kind: type) -> None:
+        """Raise unless the loss is of this kind and columns are taken as they are."""
+        self._check_family(what, kind)
         if self.standardize:
             raise ValueError("standardize=True needs all rows at once, in memory; scale the columns before")
+
+    def _check_family(self, what: str, kind: type, error: type[Exception] = ValueError) -> bool:
+        if type(self._family) is not kind:
+            raise error(f"{what} needs loss={kind.__name__.lower()!r}, got {self.loss!r}")
+        return True
 
     def _step_through(self, descents: Any, families: list[Any], data: Data) -> None:
         """Take the stochastic steps of a chunk, and keep where they lead."""
         self._check_numbers()
-        self._check_not_standardized()
         if self.relax:
             raise ValueError("relax=True needs all rows at once; stochastic steps over chunks do not have them")
         penalty = self._given_penalty()

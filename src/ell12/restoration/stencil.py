@@ -24,53 +24,22 @@ STEPS = 4
 
 
 def cost(steps: Array, l2_weight: float, isotropic: bool) -> float:
-    """``sum_i ||s_i||_1 - l2_weight ||s_i||_2`` over the pixels; isotropic, see `shrunk`.
+    """``sum_i ||s_i||_1 - l2_weight ||s_i||_2`` over the pixels; isotropic: ``sum_i ||s_i||_2``.
 
     ``steps`` are those of `ell12.operators.image_operators.FiniteDifference`: a pixel's stand along the last axis.
     """
     xp, lengths = namespace(steps), row_norms(steps)
-    if isotropic:
-        relief = l2_weight * float(xp.sum(row_norms(_images(lengths, steps)))) if l2_weight else 0.0
-        return float(xp.sum(lengths)) - relief
-    return float(xp.sum(xp.abs(steps))) - l2_weight * float(xp.sum(lengths))
+    whole = float(xp.sum(lengths))
+    return whole if isotropic else float(xp.sum(xp.abs(steps))) - l2_weight * whole
 
 
 def shrunk(steps: Array, t: Any, l2_weight: float, isotropic: bool) -> Array:
-    """The prox of t times the cost; t is a number, or an array with one for each image.
-
-    Isotropic, the cost is ``sum_i ||s_i||_2 - l2_weight ||s||_F`` for each image: the lengths of an image's pixels
-    make one l1-2 problem, and the directions stay.
-    """
-    if not isotropic:  # without the norm every entry is shrunk alone
-        return prox_rows(steps, t, l2_weight) if l2_weight else _shortened(steps, namespace(steps).abs(steps), t)
-    lengths = row_norms(steps)
-    if not l2_weight:
-        return _shortened(steps, lengths, t)
-    xp, images = namespace(steps), _images(lengths, steps)
-    t = t if isinstance(t, float) else xp.reshape(t, (*images.shape[:-1], 1))
-    new = xp.reshape(prox_rows(images, t, l2_weight, positive=True), tuple(lengths.shape))
-    return new * (steps / xp.where(lengths > 0, lengths, 1))
-
-
-def _shortened(steps: Array, lengths: Array, t: Any) -> Array:
-    """Steps whose lengths are t less, at least zero."""
+    """The prox of t times the cost; t is a number, or an array with one for each image."""
+    if l2_weight:
+        return prox_rows(steps, t, l2_weight)
     xp = namespace(steps)
+    lengths = row_norms(steps) if isotropic else xp.abs(steps)  # without the norm every entry is shrunk alone
     return steps * (xp.where(lengths > t, lengths - t, 0) / xp.where(lengths > 0, lengths, 1))
-
-
-def units(steps: Array, isotropic: bool) -> Array:
-    """The gradient of the subtracted norms, of each pixel or of each image: zero where they are zero."""
-    lengths = row_norms(steps)
-    if isotropic:
-        whole = row_norms(_images(lengths, steps))
-        lengths = namespace(whole).reshape(whole, (*whole.shape[:-1], *(1,) * (steps.shape[-1] + 1)))
-    return steps / namespace(steps).where(lengths > 0, lengths, 1)
-
-
-def _images(lengths: Array, steps: Array) -> Array:
-    """The lengths of one image along the last axis."""
-    shape: tuple[Any, ...] = tuple(lengths.shape[: len(lengths.shape) - 1 - steps.shape[-1]])
-    return namespace(lengths).reshape(lengths, (*shape, math.prod(lengths.shape) // math.prod(shape)))
 
 
 def envelope_and_gradient(
@@ -78,7 +47,7 @@ def envelope_and_gradient(
 ) -> tuple[float, Array]:
     """``sum_i min_w 1/2 ||w - (D x)_i||^2 + t (||w||_1 - l2_weight ||w||_2)`` and its gradient ``D'(D x - w)``.
 
-    Isotropic, ``min_W 1/2 ||W - D x||^2 + t (sum_i ||W_i||_2 - l2_weight ||W||_F)`` for each image.
+    Isotropic, ``||w||_2`` stands in place of the difference of norms.
     """
     steps = product(D, x)
     kept = shrunk(steps, t, l2_weight, isotropic)
@@ -151,11 +120,6 @@ class Sweep:
         """An image with undefined entries."""
         return np.empty(self.shape, self.dtype)
 
-    def value(self, x: Array) -> float:
-        """The smoothed penalty at x."""
-        x = self.laid_out(x)
-        return self._run((x, x), x, None, self.no_step, None).penalty
-
     def gradient(self, x: Array) -> tuple[float, Array]:
         """The smoothed penalty at x and its gradient."""
         x, out = self.laid_out(x), np.empty_like(x, order="C")
@@ -189,12 +153,9 @@ class Sweep:
         """The threads."""
         return ThreadPoolExecutor(len(self.bands))
 
-    def _run(
-        self, old: Moving, y: Array | None, weight: Array | None, steps: np.ndarray, new: Moving | None
-    ) -> Sums:
-        """The kernel on every band; without ``new`` nothing but the sums is made."""
-        into = old if new is None else new
-        given = [None if a is None else a.reshape(self.images, *self.space) for a in (*old, y, weight, *into)]
+    def _run(self, old: Moving, y: Array | None, weight: Array | None, steps: np.ndarray, new: Moving) -> Sums:
+        """The kernel on every band."""
+        given = [None if a is None else a.reshape(self.images, *self.space) for a in (*old, y, weight, *new)]
         sums = np.zeros((len(self.bands), self.images, 4))
         limits = None if y is None else self.limits  # which a gradient does not need
         # Read before any band writes, as new may be old.
@@ -204,7 +165,7 @@ class Sweep:
             for numbers, call in zip(self.numbers, self.calls, strict=True):
                 parts = [None if a is None else a[call] for a in given]
                 around = [rows[call] for rows in edges[band]]
-                where = (self.periodic, *self.bands[band], numbers, steps, limits, *around, new is not None)
+                where = (self.periodic, *self.bands[band], numbers, steps, limits, *around)
                 self.kernel(*parts[:4], *where, *parts[4:], *self.scratch[band], sums[band, call])
 
         if len(self.bands) == 1:

@@ -46,108 +46,68 @@ def _inverse_root(square):  # type: ignore[no-untyped-def]
 
 
 @compiled_loop(**INLINED)
-def _pair_by_axes(x, y, numbers):  # type: ignore[no-untyped-def]
+def _by_axes(x, y, z, numbers):  # type: ignore[no-untyped-def]
     """`residuals` where differences count one by one, and those of a pixel as its l1-2; selections, no branches.
 
-    Differences are cut at t; where none exceeds it the largest, of equal ones the first, is cut at ``growth``
-    instead. What exceeds t is lengthened by ``l2_weight t``.
+    Differences are cut at t; where none exceeds it the largest, of equal ones the first of z, x and y, is cut at
+    ``growth`` instead. What exceeds t is lengthened by ``l2_weight t``.
     """
     _, t, growth, unit, l2_weight, zero, half, _, _ = numbers
-    a, b = abs(x), abs(y)
-    some, first = max(a, b) > t, a >= b
+    a, b, c = abs(x), abs(y), zero if z is None else abs(z)
+    top = max(a, b) if z is None else max(a, b, c)
+    some, first, second = top > t, False if z is None else c >= top, a >= top
     lone = t if some else growth
-    c, d = min(a, lone if first else t), min(b, t if first else lone)
-    p, q = a - c, b - d
+    d, e = min(a, t if first | (not second) else lone), min(b, t if first | second else lone)
+    f = zero if z is None else min(c, lone if first else t)
+    p, q, r = a - d, b - e, zero if z is None else c - f
     square = (p * unit) * (p * unit) + (q * unit) * (q * unit)  # in units of t: neither overflow nor underflow
+    envelope = d * (a - half * d) + e * (b - half * e)
+    if z is not None:
+        square += (r * unit) * (r * unit)
+        envelope += f * (c - half * f)
     factor = l2_weight * inverse_root(square) if some else zero
     relief = square * factor + (half * l2_weight * l2_weight if some else zero)
-    envelope = c * (a - half * c) + d * (b - half * d) - t * t * relief
-    return math.copysign(c - factor * p, x), math.copysign(d - factor * q, y), envelope
+    far = zero if z is None else math.copysign(f - factor * r, z)
+    return math.copysign(d - factor * p, x), math.copysign(e - factor * q, y), far, envelope - t * t * relief
 
 
 @compiled_loop(**INLINED)
-def _triple_by_axes(x, y, z, numbers):  # type: ignore[no-untyped-def]
-    """`_pair_by_axes` for three differences."""
-    _, t, growth, unit, l2_weight, zero, half, _, _ = numbers
-    a, b, c = abs(x), abs(y), abs(z)
-    top = max(a, b, c)
-    some, first, second = top > t, a >= top, b >= top
-    lone = t if some else growth
-    d = min(a, lone if first else t)
-    e = min(b, t if first | (not second) else lone)
-    f = min(c, t if first | second else lone)
-    p, q, r = a - d, b - e, c - f
-    square = (p * unit) * (p * unit) + (q * unit) * (q * unit) + (r * unit) * (r * unit)
-    factor = l2_weight * inverse_root(square) if some else zero
-    relief = square * factor + (half * l2_weight * l2_weight if some else zero)
-    envelope = d * (a - half * d) + e * (b - half * e) + f * (c - half * f) - t * t * relief
-    d, e, f = d - factor * p, e - factor * q, f - factor * r
-    return math.copysign(d, x), math.copysign(e, y), math.copysign(f, z), envelope
-
-
-@compiled_loop(**INLINED)
-def _pair_by_length(x, y, numbers):  # type: ignore[no-untyped-def]
+def _by_length(x, y, z, numbers):  # type: ignore[no-untyped-def]
     """`residuals` where a pixel's differences count by their length: it is cut at t."""
-    _, t, _, unit, _, _, half, _, _ = numbers
-    p, q = x * unit, y * unit
-    square = p * p + q * q  # in units of t
+    _, t, _, unit, _, zero, half, _, _ = numbers
+    square = (x * unit) * (x * unit) + (y * unit) * (y * unit)  # in units of t
+    if z is not None:
+        square += (z * unit) * (z * unit)
     some = square > half + half
     root = inverse_root(square)
     factor = root if some else half + half
     envelope = square * root - half if some else half * square
-    return factor * x, factor * y, t * t * envelope
+    return factor * x, factor * y, zero if z is None else factor * z, t * t * envelope
 
 
 @compiled_loop(**INLINED)
-def _triple_by_length(x, y, z, numbers):  # type: ignore[no-untyped-def]
-    """`_pair_by_length` for three differences."""
-    _, t, _, unit, _, _, half, _, _ = numbers
-    p, q, r = x * unit, y * unit, z * unit
-    square = p * p + q * q + r * r
-    some = square > half + half
-    root = inverse_root(square)
-    factor = root if some else half + half
-    envelope = square * root - half if some else half * square
-    return factor * x, factor * y, factor * z, t * t * envelope
+def _scaled(x, y, z, by_length, scales, numbers):  # type: ignore[no-untyped-def]
+    """`residuals`; which branches there are is decided by the types of the arguments, when it is compiled."""
+    if scales is not None:
+        x, y, z = scales[-2] * x, scales[-1] * y, None if z is None else scales[0] * z
+    if by_length is None:
+        down, right, far, envelope = _by_axes(x, y, z, numbers)
+    else:
+        down, right, far, envelope = _by_length(x, y, z, numbers)
+    if scales is not None:
+        down, right, far = scales[-2] * down, scales[-1] * right, scales[0] * far
+    return down, right, far, envelope
 
 
-def residuals(x: Any, y: Any, z: Any, numbers: Any) -> Any:
+@compiled_loop(**INLINED)
+def residuals(x, y, z, numbers):  # type: ignore[no-untyped-def]
     """``d - prox(d)`` of a pixel's differences d = (x, y, z), and their envelope; z is None where there are two.
 
     ``numbers`` is (mu, t, growth, 1 / t, l2_weight, 0, 1/2, length, scales); growth is ``(1 - l2_weight) t``.
     ``length`` is None where differences count one by one, else they count by their length, without l2_weight.
     ``scales`` is None or what the differences along each axis are multiplied with, as are the results.
     """
-    raise NotImplementedError("it is chosen by the types of the numbers when it is compiled")
-
-
-@overload(residuals, jit_options=INLINED)  # type: ignore[arg-type]
-def _residuals(x, y, z, numbers):  # type: ignore[no-untyped-def]  # noqa: ARG001 -- it is asked for types
-    by_axes, plain, flat = (part == types.none for part in (numbers[7], numbers[8], z))
-    pair = _pair_by_axes if by_axes else _pair_by_length
-    triple = _triple_by_axes if by_axes else _triple_by_length
-
-    def plain_pair(x, y, z, numbers):  # type: ignore[no-untyped-def]  # noqa: ARG001
-        down, right, envelope = pair(x, y, numbers)
-        return down, right, numbers[5], envelope
-
-    def scaled_pair(x, y, z, numbers):  # type: ignore[no-untyped-def]  # noqa: ARG001
-        s, t = numbers[8][-2], numbers[8][-1]  # it is typed for three scales too, though never called with them
-        down, right, envelope = pair(s * x, t * y, numbers)
-        return s * down, t * right, numbers[5], envelope
-
-    def plain_triple(x, y, z, numbers):  # type: ignore[no-untyped-def]
-        far, down, right, envelope = triple(z, x, y, numbers)
-        return down, right, far, envelope
-
-    def scaled_triple(x, y, z, numbers):  # type: ignore[no-untyped-def]
-        u, s, t = numbers[8]
-        far, down, right, envelope = triple(u * z, s * x, t * y, numbers)
-        return s * down, t * right, u * far, envelope
-
-    if flat:
-        return plain_pair if plain else scaled_pair
-    return plain_triple if plain else scaled_triple
+    return _scaled(x, y, z, numbers[7], numbers[8], numbers)
 
 
 @compiled_loop(**INLINED)
@@ -165,18 +125,15 @@ def _row(  # type: ignore[no-untyped-def]
     envelope = loss = square = turn = left = numbers[5]
     if periodic:
         last = here[n - 1]
-        if behind is None:
-            left = residuals(below[n - 1] - last, here[n] - last, None, numbers)[1]
-        else:
-            left = residuals(below[n - 1] - last, here[n] - last, behind[n - 1] - last, numbers)[1]
+        beyond = None if behind is None else behind[n - 1] - last
+        left = residuals(below[n - 1] - last, here[n] - last, beyond, numbers)[1]
     for j in range(n):
         pixel = here[j]
-        if behind is None:
-            down, right, far, part = residuals(below[j] - pixel, here[j + 1] - pixel, None, numbers)
-            slope = (flow[j] - down) + (left - right)
-        else:
-            down, right, far, part = residuals(below[j] - pixel, here[j + 1] - pixel, behind[j] - pixel, numbers)
-            slope = (back[j] - far) + (flow[j] - down) + (left - right)
+        away = None if behind is None else behind[j] - pixel
+        down, right, far, part = residuals(below[j] - pixel, here[j + 1] - pixel, away, numbers)
+        slope = (flow[j] - down) + (left - right)
+        if behind is not None:
+            slope += back[j] - far
             back[j] = far
         slope *= numbers[0]
         flow[j] = down
@@ -226,13 +183,13 @@ def _add(sums, parts):  # type: ignore[no-untyped-def]
 
 @compiled_loop(**OPTIONS)
 def sweep_2d(  # type: ignore[no-untyped-def]
-    z, u, y, weight, periodic, first, last, numbers, steps, limits, edges, stores, new_z, new_u, rows, sums
+    z, u, y, weight, periodic, first, last, numbers, steps, limits, edges, new_z, new_u, rows, sums
 ):
     """Rows ``first`` to ``last`` of images after ``len(steps)`` steps from z and u.
 
     ``numbers`` as in `residuals`; a step is (size, momentum, left), see `_moved`; ``weight`` and ``limits`` may be
-    None. Added to ``sums`` are what `_row` returns at the z of the last step; if nothing ``stores``, these are
-    all that is made. Without y a single step makes ``new_z`` the penalty's gradient at z. ``rows`` is scratch.
+    None. Added to ``sums`` are what `_row` returns at the z of the last step. Without y a single step makes
+    ``new_z`` the penalty's gradient at z. ``rows`` is scratch.
 
     A row after one more step needs the rows around it of the step before, no others. So the steps follow each
     other through the image one row apart, and what lies between them is a few rows that stay in the cache. Rows
@@ -241,13 +198,13 @@ def sweep_2d(  # type: ignore[no-untyped-def]
     """
     for k in range(z.shape[0]):
         known, counts = None if y is None else y[k], None if weight is None else weight[k]
-        rest = (numbers, steps, limits, edges[k], stores, new_z[k], new_u[k], rows, sums[k])
+        rest = (numbers, steps, limits, edges[k], new_z[k], new_u[k], rows, sums[k])
         _sweep_image(z[k], u[k], known, counts, periodic, first, last, *rest)
 
 
 @compiled_loop(**INLINED)
 def _sweep_image(  # type: ignore[no-untyped-def]
-    z, u, y, weight, periodic, first, last, numbers, steps, limits, edges, stores, new_z, new_u, rows, sums
+    z, u, y, weight, periodic, first, last, numbers, steps, limits, edges, new_z, new_u, rows, sums
 ):
     m, n = z.shape
     count = steps.shape[0]
@@ -265,28 +222,13 @@ def _sweep_image(  # type: ignore[no-untyped-def]
             if s == 0:
                 before = _row_of(u, edges[1], i, first, last)
             known, counts = None if y is None else y[i % m], None if weight is None else weight[i % m]
-            data = (
-                here,
-                below,
-                None,
-                before,
-                known,
-                counts,
-                periodic,
-                numbers,
-                steps[s],
-                limits,
-                rows[s, 0],
-                None,
-            )
+            data = (here, below, None, before, known, counts, periodic, numbers, steps[s], limits)
             ahead, after = rows[s + 1, 1 + i % 2, :n], rows[s + 1, 3 + i % 2, :n]
             if s < count - 1 or i < first:
-                _row(*data, ahead, after)
+                _row(*data, rows[s, 0], None, ahead, after)
                 rows[s + 1, 1 + i % 2, n] = ahead[0] if periodic else ahead[n - 1]
                 continue
-            if stores:
-                ahead, after = new_z[i], new_u[i]
-            _add(sums, _row(*data, ahead, after))
+            _add(sums, _row(*data, rows[s, 0], None, new_z[i], new_u[i]))
 
 
 @compiled_loop(**INLINED)
@@ -299,7 +241,7 @@ def _row_of(image, edges, i, first, last):  # type: ignore[no-untyped-def]
 
 @compiled_loop(**OPTIONS)
 def sweep_3d(  # type: ignore[no-untyped-def]
-    z, u, y, weight, periodic, first, last, numbers, steps, limits, stores, new_z, new_u, rows, back, sums
+    z, u, y, weight, periodic, first, last, numbers, steps, limits, new_z, new_u, rows, back, sums
 ):
     """Planes ``first`` to ``last`` of volumes after one step, as `sweep_2d`; ``back`` is a plane of scratch.
 
@@ -321,7 +263,7 @@ def sweep_3d(  # type: ignore[no-untyped-def]
                 counts = None if weight is None else weight[volume, k % depth, i % m]
                 inside = i >= 0 and k >= first
                 ahead, after = rows[3, :n], rows[5, :n]
-                if inside and stores:
+                if inside:
                     ahead = new_z[volume, k, i]
                     if steps[0, 2] != 0:
                         after = new_u[volume, k, i]

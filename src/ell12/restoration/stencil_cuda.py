@@ -38,10 +38,6 @@ class CudaSweep:
         self.library = namespace(x)
         self.laid_out = cuda.one_piece
 
-    def value(self, x: Array) -> float:
-        """The smoothed penalty at x."""
-        return self.gradient(x)[0]
-
     def gradient(self, x: Array) -> tuple[float, Array]:
         """The smoothed penalty at x and its gradient."""
         x, out = self.laid_out(x), self.new_image()

@@ -9,7 +9,7 @@ from library import array
 
 from ell12 import L1, L12ClassifierCV, L12RegressorCV, NonmonotoneAPG, RowsL12
 from ell12.backend import as_numpy
-from ell12.linear_model.alpha_search import PenaltyPath, _fold
+from ell12.linear_model.alpha_search import _fold
 from ell12.linear_model.fit_problem import Data
 from ell12.plots import _curve
 
@@ -48,5 +48,5 @@ model = RegressorCV(**grid, penalty=L1())
 model.solver = NonmonotoneAPG()
 model.fit(array(X), array(Y[:, 0]))
 data = Data(array(X), array(Y[:, 0]))
-scores, _ = _fold(model, PenaltyPath(model.penalty_, as_numpy(model.alphas_), (0.0,)), data, train, test)
+scores, _ = _fold(model, (model.penalty_, as_numpy(model.alphas_), (0.0,)), data, train, test)
 np.testing.assert_allclose(scores[0], -as_numpy(model.mse_path_)[:, 0], rtol=1e-6)

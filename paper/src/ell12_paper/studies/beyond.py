@@ -30,8 +30,8 @@ def trials(preset: str, seed: int) -> list[dict[str, Any]]:
     """The settings of every trial."""
     size = size_of("beyond", preset)
     grids = {WEIGHTS: (size.images, size.weights), BLUR: (size.blurred, (0.0, 0.5, 1.0))}
-    absent = dict.fromkeys(STAND_INS)  # in place of a stand-in comes the picture of a folder, if it has as many
-    found = absent | dict(zip(STAND_INS, names(), strict=False))
+    # in place of a stand-in comes the picture of a folder, if it has as many
+    found = dict.fromkeys(STAND_INS) | dict(zip(STAND_INS, names(), strict=False))
     return [
         {"study": study, "image": found.get(image, image), "l2_weight": weight, "repeat": repeat}
         | {"seed": seed + repeat, "size": size.size}

@@ -46,6 +46,18 @@ def shown(name: str) -> str:
     return f"{STAND_INS[name]} ({name})" if name in STAND_INS else name
 
 
+def short_name(name: str) -> str:
+    """What an image is, without the paper's name for it.
+
+    Examples
+    --------
+    >>> from ell12_paper.studies.images import short_name
+    >>> short_name("Sea"), short_name("re4")
+    ('moon', 're4')
+    """
+    return STAND_INS.get(name, name)
+
+
 def may_be_shown(name: str) -> bool:
     """Whether rows may hold a small copy of a picture or of its errors: not of those without a licence."""
     return name not in LIKELY
