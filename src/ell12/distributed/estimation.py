@@ -36,9 +36,7 @@ def regression_losses(
         raise ValueError(f"shared_support=True takes chunked data of up to {GRAM_COLUMNS} columns, and more rows")
     parts = []
     for k, level in enumerate(data.found.mean[data.width :].tolist()):
-        loss = data.loss(
-            ("column", k) if data.several else None, centring(data.means, level) if intercept else None
-        )
+        loss = data.loss(("column", k) if data.several else None, level)
         parts.append((loss, data.means, level if intercept else 0.0))
     return parts
 
@@ -53,9 +51,8 @@ def classification_losses(
     assert weights is not None
     if np.count_nonzero(weights) < 2:
         raise ValueError(f"y must hold at least 2 classes of positive weight, it holds one class: {labels[0]!r}")
-    center = centring(data.means) if intercept else None
     chosen = labels if labels.size > 2 else labels[1:]
-    return labels, [data.loss(("label", label), center) for label in chosen], data.means
+    return labels, [data.loss(("label", label)) for label in chosen], data.means
 
 
 class _Data:
@@ -80,12 +77,12 @@ class _Data:
         means = self.found.mean[: self.width].astype(self.dtype)
         self.means = means if intercept else np.zeros_like(means)
 
-    def loss(self, target: Any, center: tuple[Any, Array] | None) -> RowsLoss:
-        """The mean loss over all blocks."""
-        gram = None
-        if self.found.products is not None:
-            gram = self.found.gram(self.width, self.kind.intercept)
-        options = {"target": target, "substitution": center or (None, 0.0), "gram": gram}
+    def loss(self, target: Any, level: float | None = None) -> RowsLoss:
+        """The mean loss over all blocks, of centred columns where there is an intercept."""
+        products, intercept = self.found.products, self.kind.intercept
+        gram = None if products is None else self.found.gram(self.width, intercept)
+        center = centring(self.means, level) if intercept else (None, 0.0)
+        options = {"target": target, "substitution": center, "gram": gram}
         return RowsLoss.over(self.blocks, self.kind, self.dtype, 1 / self.found.total, **options)
 
 
