@@ -34,11 +34,9 @@ def regression_losses(
         return mean_squared_losses(data.found, data.width, intercept, data.dtype, shared)
     if shared:
         raise ValueError(f"shared_support=True takes chunked data of up to {GRAM_COLUMNS} columns, and more rows")
-    parts = []
-    for k, level in enumerate(data.found.mean[data.width :].tolist()):
-        loss = data.loss(("column", k) if data.several else None, level)
-        parts.append((loss, data.means, level if intercept else 0.0))
-    return parts
+    levels = enumerate(data.found.mean[data.width :].tolist())
+    losses = [(data.loss(("column", k) if data.several else None, level), level) for k, level in levels]
+    return [(loss, data.means, level if intercept else 0.0) for loss, level in losses]
 
 
 def classification_losses(
@@ -82,8 +80,8 @@ class _Data:
         products, intercept = self.found.products, self.kind.intercept
         gram = None if products is None else self.found.gram(self.width, intercept)
         center = centring(self.means, level) if intercept else (None, 0.0)
-        options = {"target": target, "substitution": center, "gram": gram}
-        return RowsLoss.over(self.blocks, self.kind, self.dtype, 1 / self.found.total, **options)
+        options = {"target": target, "substitution": center, "gram": gram, "scale": 1 / self.found.total}
+        return RowsLoss.over(self.blocks, self.kind, self.dtype, **options)
 
 
 def map_rows(method: Callable[[Any], Array], X: Any) -> Any:
