@@ -86,6 +86,10 @@ class Observed:
     def __repr__(self) -> str:
         return f"Observed({self.n_observed} of {self.shape[0]} x {self.shape[1]}, {self.values.dtype})"
 
+    def __sizeof__(self) -> int:
+        """What Dask counts when it decides what to spill."""
+        return self.rows.nbytes + self.columns.nbytes + self.values.nbytes
+
     @classmethod
     def of(cls, X: Any, name: str = "X") -> Observed:
         """The known entries of an array, a data frame or a sparse matrix.

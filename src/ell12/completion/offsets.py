@@ -49,8 +49,8 @@ class Offsets:
 
     def subtracted_from(self, observed: Observed) -> Observed:
         """The known entries as the low-rank matrix should have them."""
-        values = self._in_scale(observed) - self._summed(observed.rows, observed.columns)
-        return replace(observed, values=values)
+        values = observed.values if self.scales is None else observed.values / _at(self.scales, observed.columns)
+        return replace(observed, values=values - self._summed(observed.rows, observed.columns))
 
     def add_to(self, X: Array) -> Array:
         """The completed matrix of a dense one of low rank."""
@@ -65,7 +65,7 @@ class Offsets:
             return self
         without = replace(self, rows=None)
         residual = without.subtracted_from(observed).values
-        return replace(self, rows=_Sides(observed).row_means(residual, SHRINKAGE))
+        return replace(self, rows=Sides(observed).row_means(residual, SHRINKAGE))
 
     @property
     def unknown_units(self) -> np.ndarray:
@@ -83,10 +83,6 @@ class Offsets:
         total: Any = self.mean
         total = total if self.rows is None else total + _at(self.rows, rows)
         return total if self.columns is None else total + _at(self.columns, columns)
-
-    def _in_scale(self, observed: Observed) -> Array:
-        values = observed.values
-        return values if self.scales is None else values / _at(self.scales, observed.columns)
 
 
 def _at(numbers: Array, positions: Array) -> Array:
@@ -122,7 +118,7 @@ def fit_offsets(observed: Observed, center: str | None, scale: str | None = None
     mean = float(namespace(observed.values).mean(observed.values))
     if center == "mean":
         return Offsets(mean)
-    sides, residual = _Sides(observed), observed.values - mean
+    sides, residual = Sides(observed), observed.values - mean
     if center == "columns":
         return Offsets(mean, columns=sides.column_means(residual, 0.0))
     rows, columns = _biases(observed, sides, residual)
@@ -142,7 +138,7 @@ def _scaled_offsets(observed: Observed, center: str | None) -> Offsets:
 
     Standard deviations suit heavy tails too: by a robust scale, an outlier would rule the squared errors of all.
     """
-    xp, sides = namespace(observed.values), _Sides(observed)
+    xp, sides = namespace(observed.values), Sides(observed)
     means, residual = sides.column_residual(observed.values)
     level = xp.abs(means)
     scales = sides.column_sizes(residual)
@@ -160,7 +156,7 @@ def _scaled_offsets(observed: Observed, center: str | None) -> Offsets:
 
 def column_deviations(observed: Observed) -> tuple[Array, Array]:
     """The standard deviation of the known entries of each column, zero where they are all alike; and how many."""
-    sides = _Sides(observed)
+    sides = Sides(observed)
     means, residual = sides.column_residual(observed.values)
     deviations = sides.column_sizes(residual)
     xp = namespace(deviations)
@@ -172,7 +168,7 @@ def _rounding(level: Array) -> Array:
     return 100 * float(namespace(level).finfo(level.dtype).eps) * level
 
 
-def _biases(observed: Observed, sides: _Sides, residual: Array) -> tuple[Array, Array]:
+def _biases(observed: Observed, sides: Sides, residual: Array) -> tuple[Array, Array]:
     """Shrunken biases of rows and columns, found in turn."""
     rows = sides.row_means(residual, SHRINKAGE)
     for _ in range(SWEEPS):
@@ -181,7 +177,7 @@ def _biases(observed: Observed, sides: _Sides, residual: Array) -> tuple[Array, 
     return rows, columns
 
 
-class _Sides:
+class Sides:
     """Means of the known entries along each row and each column; of none of them, zero."""
 
     def __init__(self, observed: Observed) -> None:

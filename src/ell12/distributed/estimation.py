@@ -10,11 +10,12 @@ import numpy as np
 from dask.delayed import delayed
 
 from ell12.checks import naming
-from ell12.distributed.dask_rows import aligned_rows, as_rows, check_rows, chunks, floating, make_blocks, use_gram
+from ell12.distributed import dask_rows
+from ell12.distributed.dask_rows import aligned_rows, chunks, make_blocks
 from ell12.distributed.executor import Blocks
 from ell12.losses import LinearLoss, LogisticLoss, SquaredLoss
 from ell12.losses.block_of_rows import BlockKind, centring, check_beside
-from ell12.losses.moments import Moments, mean_squared_losses, moments
+from ell12.losses.moments import Moments, mean_squared_losses
 from ell12.losses.row_blocks import RowsLoss
 from ell12.operators.gram import GRAM_COLUMNS
 from ell12.protocols import Array
@@ -56,20 +57,16 @@ def classification_losses(
 class _Data:
     """Blocks with their moments."""
 
-    blocks: Blocks
-
     def __init__(
         self, kind: type[LinearLoss], X: Any, y: Any, sample_weight: Any, intercept: bool, role: str
     ) -> None:
         X, y, weight = aligned_rows(X, y, sample_weight)
-        self.width, self.dtype, self.several = X.shape[1], floating(X.dtype), y.ndim == 2
+        self.width, self.dtype, self.several = X.shape[1], dask_rows.floating(X.dtype), y.ndim == 2
         self.kind = BlockKind(kind, {}, self.width, intercept)
-        final = use_gram("auto", kind, X)
-        # What one pass settles need not be kept.
+        final = dask_rows.use_gram("auto", kind, X)  # what one pass settles need not be kept
         self.blocks = make_blocks(self.kind, X, y, weight, persist=False if final else "auto")
         products = final or (role == "labels" and self.width <= GRAM_COLUMNS)
-        self.found: Moments = self.blocks.total("moments", moments, products, role)
-        check_rows(self.found)
+        self.found = dask_rows.total_moments(self.blocks, products, role)
         if self.found.total == 0:
             raise ValueError("sample_weight sums to zero: no sample is left to fit")
         means = self.found.mean[: self.width].astype(self.dtype)
@@ -86,7 +83,7 @@ class _Data:
 
 def map_rows(method: Callable[[Any], Array], X: Any) -> Any:
     """What a method makes of each chunk of rows, as a dask array that is not computed yet."""
-    X = as_rows(X)
+    X = dask_rows.as_rows(X)
     sample = method(np.zeros((1, X.shape[1]), dtype=X.dtype))
     apply = partial(_apply, method, sample[:0])
     shape: dict[str, Any] = {"drop_axis": 1} if sample.ndim == 1 else {"chunks": (X.chunks[0], sample.shape[1])}
