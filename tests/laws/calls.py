@@ -1,7 +1,5 @@
 """A plain call of every public function and class, by name, for laws about parameters and objects."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -30,7 +28,7 @@ X_Y = {"X": A, "y": b}
 LIST = Ratings.from_triples(*np.nonzero(np.ones((6, 5))), random.standard_normal(30))
 
 # What each function is given. A class that is not listed is made without arguments.
-GIVEN: dict[str, dict[str, Any]] = {
+GIVEN = {
     "AbsoluteLoss": {"A": A, "b": b},
     "Columns": {"source": A},
     "CompletionLoss": {"observed": TABLE},
@@ -65,11 +63,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "prox_l12_spectral": {"Z": A, "t": 1.0},
     "reconstruct_mri": {"data": np.fft.fft2(IMAGE, norm="ortho"), "mask": MASK, "alpha": 0.1, "real": True},
     "recover_sparse": {"A": A[:3], "b": A[:3, 0]},
-    "restore_tv": {
-        "y": A.ravel(),
-        "A": ell12.operators.Reshaped(SUMS, (8, 12)),
-        "alpha": 0.1,
-    },
+    "restore_tv": {"y": A.ravel(), "A": ell12.operators.Reshaped(SUMS, (8, 12)), "alpha": 0.1},
     "soft_threshold": {"z": b, "t": 1.0},
     "solution_path": {"loss": LOSS, "penalty": ell12.MCP(), "alphas": 3},
     "stationarity": {"loss": LOSS, "penalty": L12, "x": np.zeros(4)},
@@ -78,7 +72,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "alpha_grid": {"top": 1.0},
 }
 # What is done with an object, so that its parameters count.
-USED: dict[str, Callable[[Any], Any]] = {
+USED = {
     "L12Regressor": lambda model: model.fit(A, b),
     "L12RegressorCV": lambda model: model.set_params(alphas=_or(model.alphas, 3)).fit(A, b),
     "L12Classifier": lambda model: model.fit(A, SIGNS),
@@ -92,7 +86,7 @@ USED: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _or(value: Any, short: int) -> Any:
+def _or(value, short):
     """The value, or a shorter one for the default, so that the laws take seconds."""
     return short if isinstance(value, int) and value in (25, 100) else value
 
@@ -106,15 +100,15 @@ class Call:
     given: Mapping[str, Any]
 
     @property
-    def parameters(self) -> list[str]:
+    def parameters(self):
         kinds = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
         parameters = inspect.signature(self.function).parameters
         return [name for name, value in parameters.items() if not name.startswith("_") and value.kind not in kinds]
 
-    def make(self, **changes: Any) -> Any:
+    def make(self, **changes):
         return self.function(**(dict(self.given) | changes))
 
-    def __call__(self, **changes: Any) -> Any:
+    def __call__(self, **changes):
         made = self.make(**changes)
         return USED[self.name](made) if self.name in USED else made
 
@@ -123,12 +117,12 @@ class Call:
 LEFT_OUT = {
     "Certificate", "CompletionPath", "Intervals", "Offsets", "Path", "Recommendations", "Restoration", "Result",
     "SparseProblem", "Status", "Summary", "Ratings", "Spectral", "Family", "LinearLoss", "PenaltyBase",
-    "certificate", "best_on_log_grid", "falling", "first_strength", "grid_size", "l12_penalty", "one_sparse_fit",
+    "certificate", "best_on_log_grid", "falling", "first_strength", "grid_size", "one_sparse_fit",
     "path_results", "squared_loss", "WithIntercept", "with_strength",
 }  # fmt: skip
 
 
-def calls() -> dict[str, Call]:
+def calls():
     """Every public function and class of the package, but for what needs Dask and data by seed."""
     found = {}
     for full, function in public_callables().items():

@@ -1,7 +1,5 @@
 """What a law needs to know about a public function: how to call it, and what its answer must obey."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,7 +26,7 @@ class Answer:
     result: Any = None
 
     @property
-    def numbers(self) -> np.ndarray:
+    def numbers(self):
         return as_numpy(self.value)
 
 
@@ -74,11 +72,11 @@ class Case:
     interrupts: bool = False  # whether ``solve`` takes ``interrupt_at``, a step at which Ctrl-C comes
     shared: Callable[..., Any] | None = None  # makes of the data what ``solve`` then takes as ``shared``
 
-    def __repr__(self) -> str:
+    def __repr__(self):
         return self.name
 
 
-def assert_close(found: Any, expected: Any, tol: float) -> None:
+def assert_close(found, expected, tol):
     """The largest difference is at most tol times the largest number."""
     found, expected = as_numpy(found), as_numpy(expected)
     assert found.shape == expected.shape, (found.shape, expected.shape)
@@ -90,24 +88,24 @@ def assert_close(found: Any, expected: Any, tol: float) -> None:
 class Interrupted(Solver):
     """A solver during whose step of a given number Ctrl-C comes."""
 
-    def __init__(self, solver: Any, step: int) -> None:
+    def __init__(self, solver, step):
         self.solver, self.step = solver, step
         self.needs = solver.needs
 
-    def iterates(self, loss: Any, penalty: Any, start: Any) -> Any:
+    def iterates(self, loss, penalty, start):
         for number, iterate in enumerate(self.solver.iterates(loss, penalty, start), 1):
             if number == self.step:
                 raise KeyboardInterrupt
             yield iterate
 
 
-def interrupting(step: int | None) -> Callable[[Any], bool] | None:
+def interrupting(step):
     """A ``stop`` whose call of that number is interrupted as by Ctrl-C."""
     if step is None:
         return None
     calls = []
 
-    def stop(history: Any) -> bool:
+    def stop(history):
         calls.append(1)
         if len(calls) == step:
             raise KeyboardInterrupt

@@ -1,7 +1,5 @@
 """First-order conditions written out, independently of the package: each returns the largest violation."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

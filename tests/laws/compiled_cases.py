@@ -1,10 +1,5 @@
 """Problems large enough for the compiled loops: by name what is computed, and the accuracy of the comparison."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import scipy.sparse
 
@@ -12,13 +7,13 @@ import ell12
 from ell12.backend import as_numpy
 
 
-def rows(width: int) -> np.ndarray:
+def rows(width):
     """The prox of many short problems."""
     z = np.random.default_rng(0).standard_normal((2**17 // width + 1, width))
     return ell12.prox_l12(z, 0.7, l2_weight=0.8, axis=1)
 
 
-def correlated(sparse: bool) -> tuple[Any, np.ndarray]:
+def correlated(sparse):
     """A design with so many columns that the Gram matrix of those in use is large."""
     random = np.random.default_rng(1)
     A = random.standard_normal((400, 600)) + random.standard_normal((400, 1))
@@ -27,12 +22,12 @@ def correlated(sparse: bool) -> tuple[Any, np.ndarray]:
     return (scipy.sparse.csr_array(A) if sparse else A), b
 
 
-def fit(sparse: bool) -> np.ndarray:
+def fit(sparse):
     A, b = correlated(sparse)
     return ell12.L12Regressor(0.05, penalty=ell12.L12(l2_weight=0.5), tol=1e-8).fit(A, b).coef_
 
 
-def completion(solver: Any) -> np.ndarray:
+def completion(solver):
     random = np.random.default_rng(2)
     X = random.standard_normal((1500, 4)) @ random.standard_normal((4, 60))
     X[random.random(X.shape) < 0.5] = np.nan
@@ -40,7 +35,7 @@ def completion(solver: Any) -> np.ndarray:
     return ell12.complete_matrix(X, 20.0, solver=solver, **options).to_array()
 
 
-def image(*shape: int, **shape_of_penalty: Any) -> np.ndarray:
+def image(*shape, **shape_of_penalty):
     clean = np.zeros(shape)
     clean[tuple(slice(n // 4, 3 * n // 4) for n in shape[:2])] = 1.0
     noisy = clean + 0.1 * np.random.default_rng(3).standard_normal(shape)
@@ -49,14 +44,14 @@ def image(*shape: int, **shape_of_penalty: Any) -> np.ndarray:
     return as_numpy(ell12.denoise_tv(noisy, 0.1, penalty=penalty, tol=1e-3, channel_axis=axis))
 
 
-def certificate() -> np.ndarray:
+def certificate():
     random = np.random.default_rng(4)
     A = random.standard_normal((20, 8)) + 2 * random.standard_normal((20, 1))
     found = ell12.certify(ell12.SquaredLoss(A, A[:, 0] + A[:, 1]), ell12.L12(2.0))
     return np.append(found.x, found.lower_bound)
 
 
-CASES: dict[str, tuple[Callable[[], np.ndarray], float]] = {
+CASES = {
     "prox of pairs": (lambda: rows(2), 1e-12),
     "prox of short rows": (lambda: rows(5), 1e-12),
     "dense fit": (lambda: fit(False), 1e-6),

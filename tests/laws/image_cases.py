@@ -1,9 +1,6 @@
 """The cases of images: the functions that restore them, and the solvers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from tests.laws import certificates
@@ -16,54 +13,46 @@ ALPHA, SMOOTHING, TOL, SIDE = 0.1, 0.02, 1e-3, 20
 KERNEL = np.array([[0.0, 0.1, 0.0], [0.1, 0.6, 0.1], [0.0, 0.1, 0.0]])
 
 
-def picture(random: np.random.Generator) -> np.ndarray:
+def picture(random):
     clean = np.zeros((SIDE, SIDE))
     clean[5:14, 6:16] = 1
     return clean + 0.1 * random.standard_normal(clean.shape)
 
 
-def _colours(random: np.random.Generator) -> dict[str, Any]:
+def _colours(random):
     return {"image": np.stack([picture(random) for _ in range(3)], axis=-1)}
 
 
-def _blurred(random: np.random.Generator) -> dict[str, Any]:
+def _blurred(random):
     return {"image": picture(random), "psf": KERNEL}
 
 
-def _masked(random: np.random.Generator) -> dict[str, Any]:
+def _masked(random):
     return {"image": picture(random), "mask": random.random((SIDE, SIDE)) < 0.8}
 
 
-def _frequencies(random: np.random.Generator) -> dict[str, Any]:
+def _frequencies(random):
     mask = random.random((SIDE, SIDE)) < 0.7
     mask[:3, :3] = True
     return {"data": np.fft.fft2(picture(random), norm="ortho"), "mask": mask}
 
 
-def _measured(random: np.random.Generator) -> dict[str, Any]:
+def _measured(random):
     return {"y": np.ravel(picture(random))}
 
 
-def _image(
-    name: str,
-    data: Any,
-    call: Any,
-    residual: Any = None,
-    automatic: bool = False,
-    tol: float = TOL,
-    **changes: Any,
-) -> Case:
+def _image(name, data, call, residual=None, automatic=False, tol=TOL, **changes):
     """A restoration; automatic strengths and smoothings scale by themselves, others are scaled with the image."""
     chosen = {} if automatic else {"alpha": ALPHA, "smoothing": SMOOTHING}
 
-    def solve(interrupt_at: int | None = None, **given: Any) -> Answer:
+    def solve(interrupt_at=None, **given):
         options = {"tol": tol, "return_result": True} | chosen
         options |= {key: given.pop(key) for key in ("alpha", "smoothing", "solver") if key in given}
         result = call(**given, **options, callback=interrupting(interrupt_at))
         steps = sum(run.n_iter for run in [result.result])
         return Answer(result.image, steps, result.converged, result)
 
-    def violation(given: dict[str, Any], answer: Answer) -> float:
+    def violation(given, answer):
         """The root mean square of the gradient, in units of what the solver promises."""
         image = answer.numbers
         away = residual(given, image)
@@ -71,7 +60,7 @@ def _image(
         size = certificates.smoothed_tv(image, away, ALPHA, weight, SMOOTHING)
         return size / (tol * min(ALPHA, SMOOTHING))
 
-    def with_image(c: float) -> dict[str, Any]:
+    def with_image(c):
         return {} if automatic else {"alpha": ALPHA * c, "smoothing": SMOOTHING * c}
 
     first = next(iter(data(np.random.default_rng(0))))
@@ -88,7 +77,7 @@ def _image(
     return Case(**(settings | changes))
 
 
-def _restore(y: Any, **options: Any) -> Any:
+def _restore(y, **options):
     return short.restore_tv(
         y,
         np.diag(np.full(SIDE * SIDE, 0.9, dtype=np.float32 if y.dtype == np.float32 else float)),
@@ -97,15 +86,15 @@ def _restore(y: Any, **options: Any) -> Any:
     )
 
 
-def _deblur_residual(given: dict[str, Any], image: np.ndarray) -> np.ndarray:
-    def blurred(x: np.ndarray) -> np.ndarray:  # the kernel is symmetric, and so is its own adjoint
+def _deblur_residual(given, image):
+    def blurred(x):  # the kernel is symmetric, and so is its own adjoint
         moved = [np.roll(x, shift, axis) for shift in (1, -1) for axis in (0, 1)]
         return 0.6 * x + 0.1 * sum(moved)
 
     return blurred(blurred(image) - given["image"])
 
 
-def _denoise(name: str = "denoise_tv", solver: Any = None, max_iter: int = 5000, **changes: Any) -> Case:
+def _denoise(name="denoise_tv", solver=None, max_iter=5000, **changes):
     options = {"max_iter": max_iter} | ({} if solver is None else {"solver": solver})
     return _image(
         name,
@@ -116,22 +105,22 @@ def _denoise(name: str = "denoise_tv", solver: Any = None, max_iter: int = 5000,
     )
 
 
-def _channels(**options: Any) -> Case:
-    def call(image: Any, **given: Any) -> Any:
+def _channels(**options):
+    def call(image, **given):
         return short.denoise_tv(image, channel_axis=-1, **options, **given)
 
     orders = (Order({"image": 2}, 2),) if options else ()  # of colours green is a case of its own
     return _image("denoise_tv", _colours, call, orders=orders)
 
 
-def _penalty() -> Case:
+def _penalty():
     """The value of the penalty, and its gradient."""
 
-    def solve(x: Any, penalty: Any = None) -> Answer:
+    def solve(x, penalty=None):
         penalty = penalty or ell12.TotalVariationL12(ALPHA, smoothing=SMOOTHING)
         return Answer(np.atleast_1d(penalty.value(x)))
 
-    def scaled(c: float) -> dict[str, Any]:
+    def scaled(c):
         return {"penalty": ell12.TotalVariationL12(ALPHA, smoothing=SMOOTHING * c)}
 
     return Case(
@@ -144,7 +133,7 @@ def _penalty() -> Case:
     )
 
 
-def _automatic(case: Case) -> Case:
+def _automatic(case):
     return replace(case, violation=None, single=0.0, arrays=(), interrupts=False)
 
 
@@ -183,13 +172,7 @@ IMAGE_CASES = [
         single=1e-2,  # after ten steps a few pixels are on the other branch of the prox
         kinds=("numpy",),
     ),
-    _denoise(
-        "GrowingADMM",
-        ell12.restoration.GrowingADMM(),
-        violation=None,
-        max_iter=50,
-        kinds=("numpy",),
-    ),
+    _denoise("GrowingADMM", ell12.restoration.GrowingADMM(), violation=None, max_iter=50, kinds=("numpy",)),
     # A strength has no unit beside these losses.
     _image(
         "AbsoluteLoss",

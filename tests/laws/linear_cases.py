@@ -1,9 +1,6 @@
 """The cases of sparse vectors: prox, penalties, losses, solvers, paths and estimators."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -20,12 +17,13 @@ ROWS, COLUMNS = 30, 6
 
 SAMPLES = Order({"A": 0, "b": 0, "sample_weight": 0})
 BOTH = (SAMPLES, Order({"A": 1}, 0))  # columns permute the answer
-FIT: dict[str, Any] = {"weights": ("A", "b"), "sparse": ("A",), "arrays": ("A", "b", "sample_weight")}
+FIT = {"weights": ("A", "b"), "sparse": ("A",), "arrays": ("A", "b", "sample_weight")}
 AS_X_Y = {"A": "X", "b": "y"}  # what errors call them
-ROUGH: dict[str, Any] = {"single": 1e-3, "loose": {"tol": 1e-4}}
+ROUGH = {"single": 1e-3, "loose": {"tol": 1e-4}}
+UNITS = (Unit(("A",), -1), Unit(("b",), 1))
 
 
-def linear(random: np.random.Generator) -> dict[str, Any]:
+def linear(random):
     """A well-conditioned problem, so that it has one solution; weights are small whole numbers."""
     A = random.standard_normal((ROWS, COLUMNS)) + 2 * np.eye(ROWS, COLUMNS)
     x = np.where(np.arange(COLUMNS) < 3, random.uniform(1, 2, COLUMNS), 0)
@@ -33,15 +31,21 @@ def linear(random: np.random.Generator) -> dict[str, Any]:
     return {"A": A, "b": b, "sample_weight": random.integers(0, 4, ROWS).astype(float)}
 
 
-def signs(random: np.random.Generator) -> dict[str, Any]:
+def of_rows(name, solve, **changes):
+    """A function of a design, a response and weights."""
+    settings = {"data": linear, "units": UNITS, "orders": BOTH, "named": AS_X_Y} | FIT | ROUGH | changes
+    return Case(name=name, solve=solve, **settings)
+
+
+def signs(random):
     data = linear(random)
     return data | {"b": np.where(data["b"] + 2 * random.standard_normal(ROWS) > 0, 1.0, -1.0)}
 
 
-def _outcomes(kind: str) -> Any:
+def _outcomes(kind):
     """Columns of moderate size with counts, classes, or times of which some are equal."""
 
-    def make(random: np.random.Generator) -> dict[str, Any]:
+    def make(random):
         A = random.standard_normal((ROWS, COLUMNS)) / 2
         signal = A @ np.array([1.5, -1.0, 1.0, 0.0, 0.0, 0.0])
         times = np.ceil(9 * random.exponential(size=ROWS) * np.exp(-signal))
@@ -57,15 +61,15 @@ def _outcomes(kind: str) -> Any:
     return make
 
 
-DATA: dict[str, Any] = {"squared": linear, "logistic": signs, "huber": linear}
+DATA = {"squared": linear, "logistic": signs, "huber": linear}
 DATA |= {kind: _outcomes(kind) for kind in ("poisson", "multinomial", "cox")}
 
 
-def in_units(penalty: Any, of_x: float, of_value: float) -> Any:
+def in_units(penalty, of_x, of_value):
     """The penalty whose value at ``of_x * x`` is ``of_value`` times that of the given one at x."""
     slope, alpha = of_value / of_x, getattr(penalty, "alpha", 0.0)
     kind = type(penalty).__name__
-    changes: dict[str, Any] = {"alpha": alpha * slope}
+    changes = {"alpha": alpha * slope}
     if kind in ("LogSum", "SpectralLogSum"):
         changes = {"alpha": alpha * of_value, "theta": penalty.theta * of_x}
     elif kind == "TransformedL1":
@@ -78,7 +82,7 @@ def in_units(penalty: Any, of_x: float, of_value: float) -> Any:
     return replace(penalty, **changes)
 
 
-OTHER_UNITS: dict[str, Any] = {
+OTHER_UNITS = {
     "CappedL1": lambda penalty, of_x, slope: {"theta": penalty.theta * of_x},
     "Lp": lambda penalty, of_x, slope: {"alpha": penalty.alpha * slope * of_x ** (1 - penalty.p)},
     "MCP": lambda penalty, of_x, slope: {"gamma": penalty.gamma * of_x / slope},
@@ -89,10 +93,10 @@ OTHER_UNITS: dict[str, Any] = {
 # Proximal maps
 
 
-def _prox(name: str, call: Any, power: int = 1, columns: bool = True, shape: tuple[int, ...] = (7,)) -> Case:
+def _prox(name, call, power=1, columns=True, shape=(7,)):
     argument = "Z" if "spectral" in name else "z"
 
-    def solve(t: Any = 0.7, **data: Any) -> Answer:
+    def solve(t=0.7, **data):
         return Answer(call(data[argument], t))
 
     axes = (Order({argument: 0}, 0),) + ((Order({argument: 1}, 1),) if len(shape) > 1 else ())
@@ -142,10 +146,10 @@ PENALTIES = {
 MATRICES = ("RowsL12", "SpectralL12", "SpectralLogSum", "TruncatedNuclear")
 
 
-def _penalty(name: str) -> Case:
+def _penalty(name):
     penalty, shape = PENALTIES[name], (7, 3) if name in MATRICES else (7,)
 
-    def value_and_prox(x: Any, penalty: Any = penalty, unit: float = 1.0) -> Answer:
+    def value_and_prox(x, penalty=penalty, unit=1.0):
         """The prox, and behind it the value in the square of the unit, times the unit of x."""
         moved = penalty.prox(x, 0.7)
         return Answer(np.append(np.ravel(ell12.backend.as_numpy(moved)), penalty.value(x) / unit))
@@ -164,7 +168,7 @@ def _penalty(name: str) -> Case:
 # Losses and solvers
 
 
-LOSSES: dict[str, Any] = {
+LOSSES = {
     "squared": ell12.SquaredLoss,
     "logistic": ell12.LogisticLoss,
     "huber": ell12.HuberLoss,
@@ -174,47 +178,29 @@ LOSSES: dict[str, Any] = {
 }
 
 
-def _minimize(
-    name: str,
-    loss: str = "squared",
-    penalty: Any = None,
-    solver: Any = None,
-    *,
-    streamed: bool = False,
-    matrix: Any = lambda A: A,
-    **changes: Any,
-) -> Case:
+def _minimize(name, loss="squared", penalty=None, solver=None, *, streamed=False, matrix=lambda A: A, **changes):
     """The minimum of a loss and a penalty by a solver; ``shared`` is the loss of an earlier call."""
     penalty = ell12.L12(ALPHA, L2_WEIGHT) if penalty is None else penalty
     kind = LOSSES[loss]
 
-    def make_loss(A: Any, b: Any, sample_weight: Any, **options: Any) -> Any:
+    def make_loss(A, b, sample_weight, **options):
         if not streamed:
             return kind(matrix(A), b, sample_weight=sample_weight, **options)
         half = ROWS // 2
         parts = [(A[:half], b[:half], sample_weight[:half]), (A[half:], b[half:], sample_weight[half:])]
         return ell12.losses.RowsLoss(parts, kind, scale=1.0, **options)
 
-    def solve(
-        A: Any,
-        b: Any,
-        sample_weight: Any = None,
-        penalty: Any = penalty,
-        interrupt_at: int | None = None,
-        shared: Any = None,
-        tol: float = TOL,
-        **options: Any,
-    ) -> Answer:
+    def solve(A, b, sample_weight=None, penalty=penalty, interrupt_at=None, shared=None, tol=TOL, **options):
         weight = np.ones(A.shape[0]) if sample_weight is None else sample_weight
         problem = make_loss(A, b, weight, **options) if shared is None else shared
         return _run(problem, penalty, tol, interrupt_at, solver() if callable(solver) else solver)
 
-    def violation(data: dict[str, Any], answer: Answer) -> float:
+    def violation(data, answer):
         x = np.asarray(answer.value)
         gradient = certificates.weighted_gradient(loss, data, x) + penalty.alpha * penalty.ridge * x
         return certificates.l12(x, gradient, penalty.alpha, penalty.l2_weight) / (penalty.alpha * TOL)
 
-    def of_b(c: float) -> dict[str, Any]:
+    def of_b(c):
         return {"penalty": in_units(penalty, c, c * c)} | ({"delta": 1.35 * c} if loss == "huber" else {})
 
     units = [Unit(("A",), -1, lambda c: {"penalty": in_units(penalty, 1 / c, 1.0)})]
@@ -235,24 +221,24 @@ def _minimize(
     return Case(**(settings | FIT | (in_one_piece if streamed else {}) | changes))
 
 
-def _run(loss: Any, penalty: Any, tol: float, interrupt_at: int | None, solver: Any = None) -> Answer:
+def _run(loss, penalty, tol, interrupt_at, solver=None):
     """The answer of `minimize`."""
     run = ell12.Run(callback=interrupting(interrupt_at))
     result = ell12.minimize(loss, penalty, solver=solver, tol=tol, max_iter=5000, run=run)
     return Answer(result.x, result.n_iter, result.converged, result)
 
 
-def _with_slope(phi: Any) -> Any:
+def _with_slope(phi):
     """The violation of a squared loss with a penalty that is a sum of phi(|x_i|), by its derivative."""
 
-    def violation(data: dict[str, Any], answer: Answer) -> float:
+    def violation(data, answer):
         gradient = certificates.weighted_gradient("squared", data, answer.value)
         return certificates.separable(phi)(answer.value, gradient) / (0.8 * TOL)
 
     return violation
 
 
-def _of_groups(data: dict[str, Any], answer: Answer) -> float:
+def _of_groups(data, answer):
     """The violation of a squared loss with l1-2 of groups."""
     x = np.asarray(answer.value)
     gradient = certificates.weighted_gradient("squared", data, x) - 0.8 * L2_WEIGHT * x / (
@@ -268,6 +254,7 @@ def _of_groups(data: dict[str, Any], answer: Answer) -> float:
 
 PAIRS = np.array([0, 0, 1, 1, 2, 2])
 # Columns keep their order, which the groups name.
+GROUPED = ell12.GroupL12(PAIRS, 0.8, L2_WEIGHT)
 OF_GROUPS = {"violation": _of_groups, "orders": (SAMPLES,)}
 MINIMIZE = [
     _minimize("minimize"),
@@ -295,12 +282,7 @@ MINIMIZE = [
     _minimize("DCA", solver=ell12.DCA()),
     _minimize("SupportNewton", solver=ell12.solvers.SupportNewton()),
     _minimize("SupportNewton", "huber", solver=ell12.solvers.SupportNewton()),
-    _minimize(
-        "GroupNewton",
-        penalty=ell12.GroupL12(PAIRS, 0.8, L2_WEIGHT),
-        solver=ell12.solvers.GroupNewton(),
-        **OF_GROUPS,
-    ),
+    _minimize("GroupNewton", penalty=GROUPED, solver=ell12.solvers.GroupNewton(), **OF_GROUPS),
     _minimize("ProxSVRG", solver=ell12.solvers.ProxSVRG(batch_size=8)),
     _minimize("SAGA", solver=ell12.solvers.SAGA(batch_size=8)),
     _minimize("WorkingSet", solver=ell12.WorkingSet(), kinds=("numpy",)),
@@ -308,163 +290,107 @@ MINIMIZE = [
 ]
 
 
-def _quadratic() -> Case:
-    def solve(G: Any, c: Any, alpha: float = ALPHA, interrupt_at: int | None = None, **_: Any) -> Answer:
+def _quadratic():
+    def solve(G, c, alpha=ALPHA, interrupt_at=None, **_):
         return _run(ell12.losses.QuadraticLoss(G, c), ell12.L12(alpha, L2_WEIGHT), TOL, interrupt_at)
 
-    def data(random: np.random.Generator) -> dict[str, Any]:
+    def data(random):
         given = linear(random)
         return {"G": given["A"].T @ given["A"], "c": given["A"].T @ given["b"]}
 
-    def violation(data: dict[str, Any], answer: Answer) -> float:
+    def violation(data, answer):
         gradient = data["G"] @ answer.value - data["c"]
         return certificates.l12(answer.value, gradient, ALPHA, L2_WEIGHT) / (ALPHA * TOL)
 
-    return Case(
-        name="QuadraticLoss",
-        data=data,
-        solve=solve,
-        units=(
-            Unit(("c",), 1, lambda c: {"alpha": ALPHA * c}),
-            Unit(("G", "c"), 0, lambda c: {"alpha": ALPHA * c}),
-        ),
-        kinds=("numpy",),
-        arrays=("G", "c"),
-        violation=violation,
-        interrupts=True,
-        single=0.0,
-    )
+    units = [Unit(given, power, lambda c: {"alpha": ALPHA * c}) for given, power in ((("c",), 1), (("G", "c"), 0))]
+    kinds = {"kinds": ("numpy",), "arrays": ("G", "c"), "interrupts": True, "single": 0.0}
+    return Case(name="QuadraticLoss", data=data, solve=solve, units=units, violation=violation, **kinds)
 
 
-def _stationarity() -> Case:
-    def solve(A: Any, b: Any, sample_weight: Any = None, penalty: Any = None) -> Answer:
+def _stationarity():
+    def solve(A, b, sample_weight=None, penalty=None):
         penalty = penalty or ell12.L12(ALPHA, L2_WEIGHT)
         loss = ell12.SquaredLoss(A, b, sample_weight=sample_weight)
         return Answer(np.atleast_1d(ell12.stationarity(loss, penalty, loss.start())))
 
     scaled = ell12.L12(ALPHA, L2_WEIGHT)
-    return Case(
-        name="stationarity",
-        data=linear,
-        solve=solve,
-        units=(
-            Unit(("A",), 0, lambda c: {"penalty": in_units(scaled, 1 / c, 1.0)}),
-            Unit(("b",), 0, lambda c: {"penalty": in_units(scaled, c, c * c)}),
-        ),
-        orders=(SAMPLES, Order({"A": 1})),
-        **FIT | {"arrays": ("A", "b")},
-        single=0.0,
-    )
+    of_A = Unit(("A",), 0, lambda c: {"penalty": in_units(scaled, 1 / c, 1.0)})
+    of_b = Unit(("b",), 0, lambda c: {"penalty": in_units(scaled, c, c * c)})
+    changes = {"units": (of_A, of_b), "orders": (SAMPLES, Order({"A": 1})), "arrays": ("A", "b"), "named": {}}
+    return of_rows("stationarity", solve, **changes, single=0.0)
 
 
-def _recovery() -> Case:
+def _recovery():
     """An exact system, whose sparse solution is the only one."""
 
-    def data(random: np.random.Generator) -> dict[str, Any]:
+    def data(random):
         given = linear(random)
         x = np.where(np.arange(COLUMNS) < 3, random.uniform(1, 2, COLUMNS), 0)
         return {"A": given["A"], "b": given["A"] @ x}
 
-    def solve(A: Any, b: Any) -> Answer:
+    def solve(A, b):
         return Answer(ell12.recover_sparse(A, b, return_result=True).x)
 
-    return Case(
-        name="recover_sparse",
-        data=data,
-        solve=solve,
-        units=(Unit(("A",), -1), Unit(("b",), 1)),
-        orders=(Order({"A": 0, "b": 0}), Order({"A": 1}, 0)),
-        sparse=("A",),
-        arrays=("A", "b"),
-    )
+    orders, arrays = (Order({"A": 0, "b": 0}), Order({"A": 1}, 0)), ("A", "b")
+    given = {"data": data, "units": UNITS, "orders": orders, "sparse": ("A",), "arrays": arrays}
+    return Case(name="recover_sparse", solve=solve, **given)
 
 
-def _certificate() -> Case:
+def _certificate():
     """The global minimum of a small problem, at a tenth of the largest strength."""
 
-    def solve(A: Any, b: Any, sample_weight: Any = None) -> Answer:
+    def solve(A, b, sample_weight=None):
         rows = A if scipy.sparse.issparse(A) else as_numpy(A)
         pull = rows.T @ (as_numpy(b) if sample_weight is None else as_numpy(b) * as_numpy(sample_weight))
         loss = ell12.SquaredLoss(A, b, sample_weight=sample_weight)
         found = ell12.certify(loss, ell12.L12(0.1 * float(np.abs(pull).max())))
         return Answer(found.x, converged=found.proved)
 
-    return Case(
-        name="certify",
-        data=linear,
-        solve=solve,
-        units=(Unit(("A",), -1), Unit(("b",), 1)),
-        orders=BOTH,
-        **FIT | {"arrays": ("A", "b")},
-        refused=(),
-    )
+    return of_rows("certify", solve, arrays=("A", "b"), refused=(), single=1e-4, loose={})
 
 
-def _solution_path() -> Case:
+def _solution_path():
     """Strengths of a penalty of another kind, with their automatic grid."""
 
-    def solve(
-        A: Any, b: Any, sample_weight: Any = None, tol: float = TOL, penalty: Any = PENALTIES["MCP"]
-    ) -> Answer:
+    def solve(A, b, sample_weight=None, tol=TOL, penalty=PENALTIES["MCP"]):
         loss = ell12.SquaredLoss(A, b, sample_weight=sample_weight)
         alphas, coefs, results = ell12.solution_path(loss, penalty, alphas=3, eps=0.1, tol=tol)
         converged = all(result.converged for result in results)
         return Answer(coefs, sum(result.n_iter for result in results), converged, alphas)
 
-    return Case(
-        name="solution_path",
-        data=linear,
-        solve=solve,
-        orders=BOTH,
-        **FIT,
-        **ROUGH,
-    )
+    return of_rows("solution_path", solve, units=(), named={})
 
 
-def _path() -> Case:
-    def solve(A: Any, b: Any, sample_weight: Any = None, **options: Any) -> Answer:
-        names = {"l2_weight", "weights", "positive", "ridge"} & set(options)
-        shape = {"l2_weight": L2_WEIGHT} | {name: options.pop(name) for name in names}
-        given = {"alphas": 3, "eps": 0.1, "penalty": ell12.L12(**shape), "tol": TOL} | options
+def _path():
+    def solve(A, b, sample_weight=None, **options):
+        given = {"alphas": 3, "eps": 0.1, "penalty": ell12.L12(l2_weight=L2_WEIGHT), "tol": TOL} | options
         alphas, coefs, results = ell12.l12_path(A, b, sample_weight=sample_weight, **given)
         converged = all(result.converged for result in results)
         return Answer(coefs, sum(result.n_iter for result in results), converged, alphas)
 
-    def violation(data: dict[str, Any], answer: Answer) -> float:
+    def violation(data, answer):
         n = data["sample_weight"].sum()
         root = np.sqrt(data["sample_weight"] / n)
         A, b = root[:, None] * data["A"], root * data["b"]
         pairs = zip(answer.value.T, answer.result, strict=True)
         return max(certificates.l12(x, A.T @ (A @ x - b), a, L2_WEIGHT) / (a * TOL) for x, a in pairs)
 
-    return Case(
-        name="l12_path",
-        data=linear,
-        solve=solve,
-        units=(Unit(("A",), -1), Unit(("b",), 1)),
-        orders=BOTH,
-        **FIT,
-        named=AS_X_Y,
-        violation=violation,
-        **ROUGH,
-    )
+    return of_rows("l12_path", solve, violation=violation)
 
 
-def _estimator(name: str, **settings: Any) -> Case:
+def _estimator(name, **settings):
     """Coefficients and intercepts of a fit; folds travel with the rows."""
     chooses = name.endswith("CV")
     loss = "logistic" if "Classifier" in name else "cox" if "Cox" in name else "squared"
     grid = {"alphas": 3, "eps": 0.1} if chooses else {"alpha": 0.1 if loss == "squared" else 0.05}
     settings |= {"ties": "breslow"} if loss == "cox" else {}
 
-    def data(random: np.random.Generator) -> dict[str, Any]:
+    def data(random):
         given = DATA[loss](random)
         given["b"] = {"logistic": given["b"].astype(int), "squared": given["b"] + 3}.get(loss, given["b"])
         return given | {"fold": np.arange(ROWS) % 2}
 
-    def solve(
-        A: Any, b: Any, fold: Any, sample_weight: Any = None, interrupt_at: Any = None, **options: Any
-    ) -> Answer:
+    def solve(A, b, fold, sample_weight=None, interrupt_at=None, **options):
         given = {"penalty": ell12.L12(l2_weight=L2_WEIGHT), "tol": TOL} | grid | settings | options
         if chooses:
             given["cv"] = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in (0, 1)]
@@ -475,7 +401,7 @@ def _estimator(name: str, **settings: Any) -> Case:
         value = np.concatenate([np.ravel(part) for part in parts])
         return Answer(value, int(np.max(model.n_iter_)), None, model)
 
-    def violation(data: dict[str, Any], answer: Answer) -> float:
+    def violation(data, answer):
         """Of the coefficients, and of the intercept, which is not penalised."""
         alpha = answer.result.alpha_ if chooses else grid["alpha"]
         columns = data["A"] if loss == "cox" else np.column_stack([data["A"], np.ones(ROWS)])
@@ -485,7 +411,7 @@ def _estimator(name: str, **settings: Any) -> Case:
         coef = certificates.l12(answer.value[:COLUMNS], gradient[:COLUMNS], alpha, l2_weight)
         return max(coef, *np.abs(gradient[COLUMNS:]), 0.0) / (alpha * TOL)
 
-    def with_alpha(c: float) -> dict[str, Any]:
+    def with_alpha(c):
         return {} if chooses else {"alpha": c * grid["alpha"]}
 
     samples = Order({"A": 0, "b": 0, "sample_weight": 0, "fold": 0})
@@ -508,11 +434,11 @@ def _estimator(name: str, **settings: Any) -> Case:
     )
 
 
-def _coefficients(case: Case) -> Case:
+def _coefficients(case):
     """The same without an intercept, so that the laws of columns and of their units can be stated."""
     solve = case.solve
 
-    def without(**data: Any) -> Answer:
+    def without(**data):
         answer = solve(**data, fit_intercept=False)
         return replace(answer, value=np.ravel(answer.result.coef_))
 
@@ -522,31 +448,19 @@ def _coefficients(case: Case) -> Case:
     return replace(case, solve=without, units=units, orders=order, violation=None, interrupts=False, arrays=())
 
 
-def _intervals(**settings: Any) -> Case:
+def _intervals(**settings):
     """Estimates and standard errors of a model at one strength: by few features exactly, else nodewise."""
 
-    def solve(A: Any, b: Any, sample_weight: Any = None, **options: Any) -> Answer:
-        model = ell12.L12Regressor(
-            **{"alpha": 0.1, "penalty": ell12.L12(l2_weight=L2_WEIGHT), "tol": TOL} | options
+    def solve(A, b, sample_weight=None, **options):
+        given = {"alpha": 0.1, "penalty": ell12.L12(l2_weight=L2_WEIGHT), "tol": TOL} | options
+        found = ell12.confidence_intervals(
+            A, b, ell12.L12Regressor(**given), sample_weight=sample_weight, **settings
         )
-        found = ell12.confidence_intervals(A, b, model, sample_weight=sample_weight, **settings)
         return Answer(np.stack([found.estimate, found.standard_error], axis=1))
 
-    return Case(
-        name="confidence_intervals",
-        data=linear,
-        solve=solve,
-        units=(
-            Unit(("b",), 1, lambda c: {"alpha": 0.1 * c}),
-            Unit(("A",), -1, lambda c: {"alpha": 0.1 * c}),
-        ),
-        orders=BOTH,
-        sparse=("A",),
-        frames=("A",),
-        arrays=("A", "b", "sample_weight"),
-        named=AS_X_Y,
-        single=0,  # intervals are found in double precision
-    )
+    units = tuple(Unit((name,), power, lambda c: {"alpha": 0.1 * c}) for name, power in (("b", 1), ("A", -1)))
+    # intervals are found in double precision
+    return of_rows("confidence_intervals", solve, units=units, weights=(), frames=("A",), single=0)
 
 
 _WITH = [_estimator(name) for name in ("L12Regressor", "L12Classifier", "L12ClassifierCV")]
@@ -564,7 +478,7 @@ LINEAR_CASES = [
     *_WITH,
     *map(_coefficients, _WITH),
     _estimator("L12CoxRegressor"),
-    _estimator("L12CoxRegressorCV"),
+    _estimator("L12CoxRegressorCV", relax=False),  # a refit is no solution of the problem
     _intervals(inverse="exact"),
     _intervals(inverse="nodewise"),
     _estimator("L12RegressorCV", penalty=[ell12.L1(), ell12.L12(l2_weight=L2_WEIGHT)], relax=False),

@@ -1,9 +1,6 @@
 """The cases of matrices: completions, their engines, paths and the imputer."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from tests.laws import certificates
@@ -15,19 +12,19 @@ ALPHA, TOL, SHAPE = 1.0, 1e-7, (14, 10)
 PLAIN = {"center": None, "scale": None}  # the objective is that of the entries as they are
 
 
-def ratings(random: np.random.Generator) -> dict[str, Any]:
+def ratings(random):
     """A matrix of rank two with noise, of which two thirds are known; NaN is what is not."""
     X = random.standard_normal((SHAPE[0], 2)) @ random.standard_normal((2, SHAPE[1]))
     X += 0.05 * random.standard_normal(SHAPE)
     return {"X": np.where(random.random(SHAPE) < 0.35, np.nan, X)}
 
 
-def _gradient(X: np.ndarray, found: np.ndarray) -> np.ndarray:
+def _gradient(X, found):
     return np.where(np.isnan(X), 0.0, found - np.nan_to_num(X))
 
 
-def _l12_violation(data: dict[str, Any], answer: Answer, l2_weight: float = 0.5) -> float:
-    def slopes(s: np.ndarray) -> Any:
+def _l12_violation(data, answer, l2_weight=0.5):
+    def slopes(s):
         return ALPHA * (1 - l2_weight * s / np.linalg.norm(s)), ALPHA
 
     found = answer.numbers
@@ -37,8 +34,8 @@ def _l12_violation(data: dict[str, Any], answer: Answer, l2_weight: float = 0.5)
 BOTH_WAYS = (Order({"X": 0}, 0), Order({"X": 1}, 1))
 
 
-def _completion(name: str, solver: Any = None, penalty: Any = None, **changes: Any) -> Case:
-    def solve(X: Any, alpha: Any = ALPHA, interrupt_at: int | None = None, **options: Any) -> Answer:
+def _completion(name, solver=None, penalty=None, **changes):
+    def solve(X, alpha=ALPHA, interrupt_at=None, **options):
         shape = ell12.SpectralL12(l2_weight=0.5) if penalty is None else penalty
         given = {"tol": TOL, "max_iter": 3000, "penalty": shape, "solver": solver} | PLAIN | options
         if interrupt_at is not None:
@@ -63,12 +60,10 @@ def _completion(name: str, solver: Any = None, penalty: Any = None, **changes: A
     return Case(**(settings | changes))
 
 
-def _loss() -> Case:
+def _loss():
     """A loss of known entries, minimised by `minimize` itself."""
 
-    def solve(
-        X: Any, alpha: float = ALPHA, shared: Any = None, interrupt_at: Any = None, tol: float = TOL
-    ) -> Answer:
+    def solve(X, alpha=ALPHA, shared=None, interrupt_at=None, tol=TOL):
         loss = ell12.completion.CompletionLoss(ell12.Observed.of(X)) if shared is None else shared
         stop, solver = interrupting(interrupt_at), ell12.completion.BlockAPG()
         result = ell12.minimize(
@@ -83,8 +78,8 @@ def _loss() -> Case:
     )
 
 
-def _observed() -> Case:
-    def solve(X: Any) -> Answer:
+def _observed():
+    def solve(X):
         observed = ell12.Observed.of(X)
         return Answer(observed.sparse().toarray())
 
@@ -102,10 +97,10 @@ def _observed() -> Case:
     )
 
 
-def _low_rank() -> Case:
+def _low_rank():
     """The product with a vector of a matrix that is kept as its factors."""
 
-    def data(random: np.random.Generator) -> dict[str, Any]:
+    def data(random):
         U, s, Vt = np.linalg.svd(random.standard_normal((6, 4)), full_matrices=False)
         return {"U": U, "s": s, "V": Vt.T.copy()}
 
@@ -121,8 +116,8 @@ def _low_rank() -> Case:
     )
 
 
-def _path() -> Case:
-    def solve(X: Any, interrupt_at: Any = None, **options: Any) -> Answer:
+def _path():
+    def solve(X, interrupt_at=None, **options):
         given = {
             "alphas": 3,
             "eps": 0.1,
@@ -141,8 +136,8 @@ def _path() -> Case:
     return replace(_completion("completion_path"), solve=solve, units=(Unit(("X",), 1),), violation=None)
 
 
-def _imputer(name: str = "L12Imputer", **settings: Any) -> Case:
-    def solve(X: Any, interrupt_at: Any = None) -> Answer:
+def _imputer(name="L12Imputer", **settings):
+    def solve(X, interrupt_at=None):
         given = {"random_state": 0} | settings
         if interrupt_at is not None:
             given["solver"] = Interrupted(ell12.completion.BlockAPG(), interrupt_at)
@@ -163,15 +158,15 @@ def _imputer(name: str = "L12Imputer", **settings: Any) -> Case:
     )
 
 
-def _recommender() -> Case:
+def _recommender():
     """Ratings of users and items by ids; hidden ones choose, whatever their order in the list is."""
 
-    def data(random: np.random.Generator) -> dict[str, Any]:
+    def data(random):
         users, items = np.nonzero(random.random((12, 10)) < 0.5)
         values = random.standard_normal(12)[users] * random.standard_normal(10)[items]
         return {"users": users + 100, "items": items, "values": values + 0.1 * random.standard_normal(values.size)}
 
-    def solve(users: Any, items: Any, values: Any) -> Answer:
+    def solve(users, items, values):
         given = ell12.datasets.Ratings.from_triples(users, items, values)
         model = ell12.L12Recommender(max_rank=2, penalty=ell12.SpectralL12(l2_weight=0.5), tol=1e-2).fit(given)
         best = np.nan_to_num(model.recommend(n=3).scores)  # NaN where a user has seen nearly all
@@ -189,10 +184,10 @@ def _recommender() -> Case:
     )
 
 
-def _truncated(data: dict[str, Any], answer: Answer) -> float:
+def _truncated(data, answer):
     """The largest singular value is free, the others cost alpha each."""
 
-    def slopes(s: np.ndarray) -> Any:
+    def slopes(s):
         return np.where(np.arange(s.size) < 1, 0.0, ALPHA), ALPHA
 
     return certificates.spectral(answer.numbers, _gradient(data["X"], answer.numbers), slopes) / (ALPHA * TOL)

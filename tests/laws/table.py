@@ -1,14 +1,12 @@
 """The whole public API, by name: the cases in which it is held to the laws, or why it has none."""
 
-from __future__ import annotations
-
-from tests.laws.case import Case
+import pytest
 from tests.laws.image_cases import IMAGE_CASES
 from tests.laws.linear_cases import LINEAR_CASES
 from tests.laws.matrix_cases import MATRIX_CASES
 from tests.laws.selection_cases import SELECTION_CASES
 
-CASES: list[Case] = [*LINEAR_CASES, *MATRIX_CASES, *IMAGE_CASES, *SELECTION_CASES]
+CASES = [*LINEAR_CASES, *MATRIX_CASES, *IMAGE_CASES, *SELECTION_CASES]
 
 # Names that compute nothing from a user's numbers.
 WITHOUT_LAWS = {
@@ -27,19 +25,6 @@ WITHOUT_LAWS = {
 }
 
 
-def cases(wanted=lambda case: True) -> list[Case]:
-    """The cases that a law speaks about, each with a name of its own."""
-    return [case for case in CASES if wanted(case)]
-
-
-def names(chosen: list[Case]) -> list[str]:
-    """Names for the tests, with a number where a name has several cases."""
-    seen: dict[str, int] = {}
-    for case in chosen:
-        seen[case.name] = seen.get(case.name, 0) + 1
-    found: dict[str, int] = {}
-    labels = []
-    for case in chosen:
-        found[case.name] = found.get(case.name, 0) + 1
-        labels.append(case.name if seen[case.name] == 1 else f"{case.name}-{found[case.name]}")
-    return labels
+def each(wanted):
+    """The law holds for every case that it speaks about."""
+    return pytest.mark.parametrize("case", [case for case in CASES if wanted(case)], ids=str)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from tests.laws.case import assert_close
-from tests.laws.table import cases, names
+from tests.laws.table import each
 
 
 def read_only(x, folder):
@@ -63,7 +63,7 @@ SPARSE = {
     "zeros": with_zeros,
     "duplicates": with_duplicates,
 }
-CASES = cases(lambda case: case.arrays)
+WITH_ARRAYS = each(lambda case: case.arrays)
 
 
 def check(case, containers, arguments, folder):
@@ -77,31 +77,22 @@ def check(case, containers, arguments, folder):
         assert_close(case.solve(**data | given).numbers, plain, 1e-6)
 
 
-@pytest.mark.parametrize("case", CASES, ids=names(CASES))
+@WITH_ARRAYS
 def test_numpy_arrays_of_any_layout_give_the_same_numbers(case, tmp_path):
     check(case, NUMPY, case.arrays, tmp_path)
 
 
-WITH_TENSORS = cases(lambda case: case.arrays and "tensor" in case.kinds)
-
-
-@pytest.mark.parametrize("case", WITH_TENSORS, ids=names(WITH_TENSORS))
+@each(lambda case: case.arrays and "tensor" in case.kinds)
 def test_tensors_give_the_same_numbers(case, tmp_path):
     check(case, {"tensor": tensor}, case.arrays, tmp_path)
 
 
-WITH_SPARSE = cases(lambda case: case.sparse)
-
-
-@pytest.mark.parametrize("case", WITH_SPARSE, ids=names(WITH_SPARSE))
+@each(lambda case: case.sparse)
 def test_sparse_matrices_give_the_same_numbers(case, tmp_path):
     check(case, SPARSE, case.sparse, tmp_path)
 
 
-WITH_FRAMES = cases(lambda case: case.frames)
-
-
-@pytest.mark.parametrize("case", WITH_FRAMES, ids=names(WITH_FRAMES))
+@each(lambda case: case.frames)
 def test_frames_give_the_same_numbers(case, tmp_path):
     check(case, {"pandas": frame}, case.frames, tmp_path)
 
@@ -113,7 +104,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("case", CASES, ids=names(CASES))
+@WITH_ARRAYS
 def test_what_holds_no_plain_numbers_is_refused_by_the_name_of_the_argument(case):
     data = case.data(np.random.default_rng(1))
     for kind in case.refused:

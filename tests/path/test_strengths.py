@@ -4,15 +4,8 @@ import numpy as np
 import pytest
 
 from ell12 import L12, MCP, GroupL12, LogisticLoss, SquaredLoss, minimize, stationarity
-from ell12.path import (
-    alpha_grid,
-    alpha_max,
-    falling,
-    l12_penalty,
-    one_sparse_fit,
-    squared_loss,
-)
-from ell12.penalties import L1, WithIntercept
+from ell12.path import alpha_grid, alpha_max, falling, one_sparse_fit, squared_loss
+from ell12.penalties import WithIntercept
 from ell12.protocols import with_alpha
 
 
@@ -30,24 +23,31 @@ def logistic_loss(A, b):
     return LogisticLoss(A, labels(b), scale=1 / len(b))
 
 
-@pytest.mark.parametrize("positive", [False, True])
-@pytest.mark.parametrize("l2_weight", [0.0, 0.5, 0.9])
-def test_below_one_zero_is_a_solution_from_alpha_max_on(l2_weight, positive):
-    loss = squared_loss(*problem())
-    top = alpha_max(loss, L12(l2_weight=l2_weight, positive=positive))
-    for factor, is_solution in ((1.0001, True), (0.999, False)):
-        penalty = l12_penalty(factor * top, l2_weight, positive=positive)
-        assert (stationarity(loss, penalty, loss.start()) == 0) is is_solution
+WEIGHTS = np.linspace(0.6, 2, 15)
 
 
-@pytest.mark.parametrize("l2_weight", [0.0, 0.5])
-def test_a_ridge_does_not_move_the_strength_from_which_on_zero_is_a_solution(l2_weight):
-    loss = squared_loss(*problem())
-    top = alpha_max(loss, L12(l2_weight=l2_weight, ridge=3.0))
-    assert top == alpha_max(loss, L12(l2_weight=l2_weight))
-    for factor, is_solution in ((1.0001, True), (0.999, False)):
-        penalty = l12_penalty(factor * top, l2_weight, ridge=3.0)
-        assert (stationarity(loss, penalty, loss.start()) == 0) is is_solution
+@pytest.mark.parametrize(
+    "penalty",
+    [
+        *(L12(l2_weight=w, positive=positive) for w in (0.0, 0.5, 0.9) for positive in (False, True)),
+        L12(l2_weight=0.5, weights=WEIGHTS),
+        L12(l2_weight=0.5, weights=WEIGHTS, positive=True),
+        *(L12(l2_weight=w, ridge=3.0) for w in (0.0, 0.5)),
+        MCP(0.3),
+        GroupL12(np.arange(15) // 5, 1.5, 0.5),
+    ],
+    ids=repr,
+)
+def test_zero_is_a_solution_from_alpha_max_on(penalty):
+    A, b = problem()
+    loss, zero = SquaredLoss(A, b), np.zeros(15)
+    top = alpha_max(loss, penalty)
+    assert stationarity(loss, with_alpha(penalty, 1.0001 * top), zero) < 1e-8
+    assert stationarity(loss, with_alpha(penalty, 0.999 * top), zero) > 1e-4
+    if type(penalty) is not GroupL12:  # a formula
+        weights = 1.0 if getattr(penalty, "weights", None) is None else penalty.weights
+        gradient = np.maximum(A.T @ b, 0) if getattr(penalty, "positive", False) else np.abs(A.T @ b)
+        assert top == pytest.approx((gradient / (weights - getattr(penalty, "l2_weight", 0))).max(), rel=2e-6)
 
 
 @pytest.mark.parametrize("kind", [squared_loss, logistic_loss])
@@ -97,7 +97,7 @@ def test_an_intercept_is_fitted_first(l2_weight):
     loss = LogisticLoss(with_ones, y, scale=1 / len(b))
     top = alpha_max(loss, WithIntercept(L12(l2_weight=l2_weight)))
     for factor, nonzeros in ((1.01, {int(l2_weight)}), (0.7, {2, 3, 4})):
-        penalty = l12_penalty(factor * top, l2_weight, intercept=True)
+        penalty = WithIntercept(L12(factor * top, l2_weight))
         start = one_sparse_fit(loss, WithIntercept(L12())) if l2_weight == 1 else None
         result = minimize(loss, penalty, start, tol=1e-8)
         assert result.converged
@@ -119,10 +119,17 @@ def test_where_one_column_fits_all_any_grid_will_do():
     A, _ = problem()
     assert alpha_max(squared_loss(A, 3 * A[:, 4]), L12()) == 0
     assert alpha_max(squared_loss(A[:, :1], A[:, 4]), L12()) == 0
+    assert alpha_max(squared_loss(A, 0 * A[:, 0]), MCP()) == 0
     assert alpha_grid(0.0, 3, 0.01).tolist() == [1.0, 0.1, 0.01]
 
 
-def test_bad_grids_are_errors():
+def test_grids_decrease_by_one_ratio_and_bad_ones_are_errors():
+    grid = alpha_grid(3.0, 7, 1e-2)
+    assert (grid[0], grid[-1]) == (3.0, pytest.approx(0.03))
+    np.testing.assert_allclose(grid[1:] / grid[:-1], 0.01 ** (1 / 6), rtol=1e-12)
+    given = np.array([1, 3, 2])
+    assert falling(given).tolist() == [3.0, 2.0, 1.0]
+    assert given.tolist() == [1, 3, 2]
     with pytest.raises(ValueError, match="eps must lie between 0 and 1"):
         alpha_grid(1.0, eps=1.0)
     with pytest.raises(ValueError, match="alphas must be a vector"):
@@ -131,49 +138,7 @@ def test_bad_grids_are_errors():
         falling([1.0, -1.0])
 
 
-@pytest.mark.parametrize("positive", [False, True])
-def test_alpha_max_of_a_loss_without_intercept_is_a_formula(positive):
-    A, b = problem()
-    weights = np.linspace(0.6, 2, 15)
-    pull = np.maximum(A.T @ b, 0) if positive else np.abs(A.T @ b)
-    top = alpha_max(SquaredLoss(A, b), L12(l2_weight=0.5, weights=weights, positive=positive))
-    assert top == pytest.approx(np.max(pull / (weights - 0.5)), rel=1e-12)
-
-
-def test_a_grid_falls_by_one_ratio():
-    grid = alpha_grid(3.0, 7, 1e-2)
-    assert (grid[0], grid[-1]) == (3.0, pytest.approx(0.03))
-    np.testing.assert_allclose(grid[1:] / grid[:-1], 0.01 ** (1 / 6), rtol=1e-12)
-    assert alpha_grid(2.0, 1).tolist() == [2.0]
-
-
-def test_alphas_come_from_large_to_small_and_are_not_written_to():
-    given = np.array([1, 3, 2])
-    assert falling(given).tolist() == [3.0, 2.0, 1.0]
-    assert given.tolist() == [1, 3, 2]
-
-
-@pytest.mark.parametrize(
-    "penalty",
-    [L1(2.0), MCP(0.3), L12(1.0, 0.5), GroupL12(np.arange(15) // 5, 1.5, 0.5)],
-    ids=["l1", "mcp", "l12", "groups"],
-)
-def test_from_the_first_strength_on_zero_is_a_solution(penalty):
-    A, b = problem()
-    loss, zero = SquaredLoss(A, b), np.zeros(15)
-    top = alpha_max(loss, penalty)
-    assert stationarity(loss, with_alpha(penalty, 1.0001 * top), zero) < 1e-8
-    assert stationarity(loss, with_alpha(penalty, 0.999 * top), zero) > 1e-4
-    if type(penalty) is MCP or penalty.l2_weight == 0:
-        assert top == pytest.approx(np.abs(A.T @ b).max(), rel=2e-6)
-
-
-def test_where_zero_fits_any_strength_will_do():
-    A, b = problem()
-    assert alpha_max(SquaredLoss(A, 0 * b), MCP()) == 0
-
-
-def test_the_best_single_column_is_found_beside_free_entries_and_signs():
+def test_the_best_single_column_is_found_next_to_unpenalised_entries_and_signs():
     A, b = problem(3)
     weights = np.r_[0.0, np.ones(14)]
     x = one_sparse_fit(SquaredLoss(A, b), L12(weights=weights))
@@ -184,15 +149,6 @@ def test_the_best_single_column_is_found_beside_free_entries_and_signs():
     gains = np.maximum(A.T @ b, 0) ** 2 / np.sum(A**2, axis=0)
     assert np.flatnonzero(x).tolist() == [np.argmax(gains)]
     assert x.max() == pytest.approx((A.T @ b / np.sum(A**2, axis=0))[np.argmax(gains)], rel=1e-6)
-
-
-def test_the_penalty_of_a_path_is_l1_2_beside_a_free_intercept():
-    x = np.array([3.0, -4.0, 7.0])
-    assert l12_penalty(2.0).value(x[:2]) == pytest.approx(2 * (7 - 5))
-    assert isinstance(l12_penalty(2.0, intercept=True), WithIntercept)
-    assert l12_penalty(2.0, 0.5, weights=[1.0, 2.0], intercept=True).value(x) == pytest.approx(2 * (11 - 2.5))
-    matrix = np.array([[3.0, 4.0], [0.0, 12.0]])
-    assert l12_penalty(2.0, rows=True).value(matrix) == pytest.approx(2 * (17 - 13))
 
 
 def test_the_intercept_of_balanced_classes_takes_no_iterations(monkeypatch):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ell12 import L12, GroupL12, LogisticLoss, SquaredLoss, stationarity
-from ell12.path import alpha_max, l12_penalty, one_sparse_fit
+from ell12.path import alpha_max, one_sparse_fit
 from ell12.protocols import with_alpha
 
 RANDOM = np.random.default_rng(3)
@@ -33,12 +33,7 @@ def test_at_l2_weight_one_a_path_begins_at_the_best_single_group():
     best = min((group_fit(np.flatnonzero(g == GROUPS)) for g in range(4)), key=lambda fit: fit[1])[0]
     loss = SquaredLoss(A, B)
     np.testing.assert_allclose(one_sparse_fit(loss, GroupL12(GROUPS)), best, atol=1e-7)
-    top = alpha_max(
-        loss,
-        GroupL12(
-            GROUPS,
-        ),
-    )
+    top = alpha_max(loss, GroupL12(GROUPS))
     assert stationarity(loss, GroupL12(GROUPS, 1.001 * top), best) < 1e-6
     assert stationarity(loss, GroupL12(GROUPS, 0.999 * top), best) > 1e-4
 
@@ -65,7 +60,8 @@ def test_at_l2_weight_one_a_path_with_signs_begins_at_the_best_allowed_column():
         fits.append((np.sum((A @ x - B) ** 2), k, x))
     _, _, best = min(fits)
     np.testing.assert_allclose(one_sparse_fit(loss, L12(positive=positive)), best, atol=1e-7)
-    top, penalty = alpha_max(loss, L12(positive=positive)), l12_penalty(1.0, positive=positive)
+    penalty = L12(positive=positive)
+    top = alpha_max(loss, penalty)
     assert stationarity(loss, with_alpha(penalty, 1.001 * top), best) < 1e-6
     assert stationarity(loss, with_alpha(penalty, 0.999 * top), best) > 1e-4
 
@@ -78,9 +74,4 @@ def test_only_allowed_directions_count_for_the_first_strength_with_signs():
 
 def test_labels_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="groups has 2 entries"):
-        alpha_max(
-            SquaredLoss(A, B),
-            GroupL12(
-                [0, 1],
-            ),
-        )
+        alpha_max(SquaredLoss(A, B), GroupL12([0, 1]))

@@ -113,9 +113,8 @@ def test_other_array_libraries(each_library):
 
 def test_a_group_that_would_turn_back_leaves_in_one_step():
     loss = SquaredLoss(np.eye(4), [3.0, -4.0, 0.1, 0.1])
-    start = loss.point(loss.start())
-    problem = SmoothProblem(loss, GroupL12([0, 0, 1, 1], 1.0, l2_weight=0.0), start)
-    here = problem.place(loss.point(np.array([2.0, -3.0, 0.05, 0.05])))
+    problem = SmoothProblem(loss, GroupL12([0, 0, 1, 1], 1.0, l2_weight=0.0))
+    here = problem.evaluate(loss.point(np.array([2.0, -3.0, 0.05, 0.05])))
     new = module.NewtonStep(problem)(here)
     assert new.x[2:].tolist() == [0, 0]
     assert new.objective < here.objective

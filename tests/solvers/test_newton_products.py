@@ -36,11 +36,11 @@ def test_products_are_those_of_the_hessian(name, l2_weight):
     loss, penalty = make_loss(name, A, b), L12(0.3, l2_weight, weights=weights, positive=True)
     random = np.random.default_rng(1)
     x = np.where(np.arange(200) < 60, random.uniform(0.5, 1, 200), 0.0)
-    problem = PiecewiseProblem(loss, penalty, loss.point(x))
-    place, columns = problem.place(loss.point(x)), np.arange(0, 70)
+    problem = PiecewiseProblem(loss, penalty)
+    current, columns = problem.evaluate(loss.point(x)), np.arange(0, 70)
     v = random.standard_normal(columns.size)
-    expected = problem.hessian(place, columns) @ v
-    np.testing.assert_allclose(newton.hessian_product(problem, place, columns)(v), expected, atol=1e-12)
+    expected = problem.hessian(current, columns) @ v
+    np.testing.assert_allclose(problem.hessian_product(current, columns)(v), expected, atol=1e-12)
 
 
 RIVALS = [MCP(0.3, gamma=2.0), LogSum(0.1, theta=0.3)]
@@ -52,15 +52,15 @@ def test_products_are_those_of_the_hessian_for_other_penalties(penalty, wrap):
     A, b = sparse_problem()
     loss, penalty, random = SquaredLoss(A, b), wrap(penalty), np.random.default_rng(1)
     x = np.where(np.arange(200) < 60, random.uniform(0.1, 1, 200), 0.0)
-    problem = PiecewiseProblem(loss, penalty, loss.point(x))
-    place, columns = problem.place(loss.point(x)), np.r_[0:70, 199]
+    problem = PiecewiseProblem(loss, penalty)
+    current, columns = problem.evaluate(loss.point(x)), np.r_[0:70, 199]
     v, h = random.standard_normal(columns.size), 1e-6
-    expected = problem.hessian(place, columns) @ v
-    np.testing.assert_allclose(newton.hessian_product(problem, place, columns)(v), expected, atol=1e-12)
+    expected = problem.hessian(current, columns) @ v
+    np.testing.assert_allclose(problem.hessian_product(current, columns)(v), expected, atol=1e-12)
     support = np.arange(60)
     moved = [x + sign * h * np.r_[v[:60], np.zeros(140)] for sign in (1, -1)]
     slopes = [penalty.least_slope(x, loss.gradient(loss.point(x)))[support] for x in moved]
-    product = newton.hessian_product(problem, place, support)(v[:60])
+    product = problem.hessian_product(current, support)(v[:60])
     np.testing.assert_allclose(product, (slopes[0] - slopes[1]) / (2 * h), atol=1e-6)
 
 

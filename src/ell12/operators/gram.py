@@ -277,11 +277,8 @@ class ColumnStore:
         size = self._columns.size
         held = self._gram if self._gram_room is None else self._gram_room
         self._gram_room = room = _grown(held, (before, before), (size, size))
-        room[:before, before:size], room[before:size, :before], room[before:size, before:size] = (
-            side,
-            side.T,
-            corner,
-        )
+        room[:before, before:size], room[before:size, :before] = side, side.T
+        room[before:size, before:size] = corner
         self._gram = room[:size, :size]
 
     def _cross(self, block: Any, other: Any) -> Array:

@@ -8,22 +8,7 @@ from ell12.path.strengths import (
     falling,
     first_strength,
     grid_size,
-    l12_penalty,
     one_sparse_fit,
 )
 
-__all__ = [
-    "Path",
-    "alpha_grid",
-    "alpha_max",
-    "best_on_log_grid",
-    "falling",
-    "first_strength",
-    "grid_size",
-    "l12_path",
-    "l12_penalty",
-    "one_sparse_fit",
-    "path_results",
-    "solution_path",
-    "squared_loss",
-]
+__all__ = ["Path", "alpha_grid", "alpha_max", "best_on_log_grid", "l12_path", "one_sparse_fit", "solution_path"]

@@ -33,7 +33,7 @@ from ell12.minimization.solver_choice import check_kind, unmet
 from ell12.operators import as_operator, output_shape
 from ell12.operators.out_of_memory import as_columns
 from ell12.path.screened import screened_path
-from ell12.path.strengths import alpha_grid, falling, first_strength, grid_size, one_sparse_fit
+from ell12.path.strengths import alpha_grid, falling, first_solution, first_strength, grid_size
 from ell12.penalties import L12
 from ell12.penalties.moduli import ModuliL12
 from ell12.protocols import Array, ColumnLoss, Loss, Solver, offers, with_alpha
@@ -219,9 +219,10 @@ def l12_path(
     loss, x0 = squared_loss(X, y, sample_weight), None
     size = grid_size(alphas, 100)
     if size is not None:
-        alphas = alpha_grid(first_strength(loss, penalty), size, eps)
+        top, x = first_solution(loss, penalty)
+        alphas = alpha_grid(top, size, eps)
         if isinstance(penalty, ModuliL12) and penalty.l2_weight >= 1 and warm_start:
-            x0 = one_sparse_fit(loss, penalty, alphas[0])
+            x0 = to_device_of(x, loss.start(), "x")
     alphas = falling(alphas)
     options: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "warm_start": warm_start, "run": run}
     results = path_results(loss, penalty, alphas, x0, solver=solver, sparse=is_sparse_path(loss), **options)

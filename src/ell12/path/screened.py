@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ell12.backend import is_numpy
+from ell12.backend import is_numpy, rounding
 from ell12.minimization import Result, Status, minimize
 from ell12.penalties import L1, L12, WithIntercept
 from ell12.protocols import Array, ColumnLoss, Point, missing, with_alpha
@@ -110,7 +110,8 @@ class ScreenedPath:
         self.has_every = every.size <= min(self.most, max(rows, self.gathered * len(alphas)))
         self.columns = every if self.has_every else every[:0]
         self.gram: Any = None
-        self.seen = self.size
+        self.seen, self.value_at_zero = self.size, loss.value(nothing)
+        self.values: Array | None = None  # of the loss, where the Gram matrix gives them and all gradients
         self.restart(float(alphas[0]), start)
 
     def restart(self, strength: float, x: Array) -> None:
@@ -224,16 +225,22 @@ class ScreenedPath:
             self.gram = np.ascontiguousarray(self.loss.hessian(self.loss.point(self.zero), columns), np.float64)
         run = GramDescent(self.gram, self.x[columns], self.gradient[columns], alphas.size)
         linear = self.gram @ run.x - run.gradient
-        found, lasso = np.empty((alphas.size, columns.size)), np.stack([np.zeros(columns.size), -linear])
-        numbers = self.below[columns], self.above[columns], self.ridge[columns], self.l2_weight, FEW
+        found, lasso = np.empty((alphas.size, columns.size)), np.stack([np.zeros(columns.size), -linear, linear])
+        parts = self.below[columns], self.above[columns], self.ridge[columns], self.l2_weight
         while done < alphas.size and not run.is_too_steep:
-            done += run.follow(lasso, linear, *numbers, alphas[done:], targets[done:], found[done:])
+            done += run.follow(lasso, parts, FEW, alphas[done:], targets[done:], found[done:])
             if done < alphas.size:
                 penalty, weight = self._at(float(alphas[done])).restrict(columns), alphas[done] * self.l2_weight
                 run.solve(penalty, targets[done], weight)
                 found[done] = run.x
                 done += 1
-        return found[:done], found[:done] @ self.gram - linear
+        found = found[:done]
+        own = found @ self.gram - linear
+        largest = np.abs(found).sum(axis=1).max(initial=0.0) * np.diagonal(self.gram).max(initial=0.0)
+        self.values = None
+        if self.has_every and rounding(largest, self.zero) <= 1e-3 * targets[:done].min(initial=math.inf):
+            self.values = self.value_at_zero + 0.5 * np.einsum("ij,ij->i", found, own - linear)
+        return found, own
 
     def _model_solutions(self, alphas: Array, targets: Array) -> tuple[Array, Array]:
         """One strength after the other, by models of second order around one point after the other.
@@ -279,6 +286,10 @@ class ScreenedPath:
 
     def _gradients(self, x: Array, own: Array, alpha: float) -> tuple[Array, Array, int]:
         """The losses, and the gradients in all columns; those too small to matter may be left at zero."""
+        gradients = np.zeros_like(x)
+        gradients[self.columns] = own.T
+        if self.values is not None:
+            return self.values[: len(own)], gradients, self.size
         predictions = self.loss.point_within(x, self.columns).prediction
         weights = self.above[(self.above > 0) & self.allowed]
         small = 0.5 * alpha * float(weights.min(initial=math.inf)) if weights.size and x.any(axis=0).all() else 0.0
@@ -288,10 +299,6 @@ class ScreenedPath:
             gradients = np.stack([self.loss.gradient(point) for point in points], axis=1)
             return np.array([self.loss.value(point) for point in points]), gradients, self.size
         values, where, found = together
-        if where.size == self.size:
-            return values, found, self.size
-        gradients = np.zeros((self.size, values.size), dtype=found.dtype)
-        gradients[self.columns] = own.T
         gradients[where] = found
         return values, gradients, where.size
 

@@ -12,12 +12,13 @@ from scipy.optimize import brentq
 
 from ell12.backend import as_numpy, max_abs, precision, refuse_masked, to_device_of
 from ell12.checks import check_counts, check_numbers, check_scalars, check_share, naming
-from ell12.minimization import certificate, minimize
+from ell12.minimization import minimize
+from ell12.minimization.loop import certificate
 from ell12.minimization.solver_choice import check_kind
 from ell12.path.screened import WIDEST
 from ell12.penalties import L12, GroupL12, RowsL12, WithIntercept
 from ell12.penalties.moduli import ModuliL12
-from ell12.protocols import Array, Loss, Penalty, Point, with_alpha
+from ell12.protocols import Array, Loss, Point, with_alpha
 
 
 def alpha_max(loss: Any, penalty: Any) -> float:
@@ -47,30 +48,36 @@ def alpha_max(loss: Any, penalty: Any) -> float:
     >>> [round(alpha_max(loss, penalty), 4) for penalty in (L12(), L12(l2_weight=0.5), MCP())]
     [2.0, 6.0, 3.0]
     """
+    return _beginning(loss, penalty)[0]
+
+
+def _beginning(loss: Any, penalty: Any) -> tuple[float, Array | None]:
+    """`alpha_max`, and the solution there if it was computed."""
     check_kind(loss, "loss", Loss, "SquaredLoss(A, b)")
     inner, _ = _parts(penalty)
     if not isinstance(inner, ModuliL12):
-        return _vanishing_strength(loss, penalty)
+        return _vanishing_strength(loss, penalty), None
     structure = Structure.of(penalty, loss.start().shape[0])
     weight, l2_weight = structure.weight, inner.l2_weight
     x = _fit_columns(loss, structure, structure.columns(weight == 0))
     smallest = float(weight.min(where=weight > 0, initial=np.inf))
     size = structure.size(loss, x)
     if l2_weight < smallest:
-        return float(np.max(size / np.where(weight > 0, weight - l2_weight, np.inf), initial=0.0))
+        return float(np.max(size / np.where(weight > 0, weight - l2_weight, np.inf), initial=0.0)), x
 
-    def needed(ridge: float) -> float:
+    def needed(ridge: float) -> tuple[float, Array]:
         """The strength that keeps the others out where one column, or group, is fitted under this ridge."""
         fit, chosen = _best_modulus(loss, structure, x, ridge)
         others = (weight > 0) & (np.arange(weight.size) != chosen)
-        return float(np.max(structure.size(loss, fit) / np.where(others, weight, np.inf), initial=0.0))
+        return float(np.max(structure.size(loss, fit) / np.where(others, weight, np.inf), initial=0.0)), fit
 
-    top = needed(0.0)
+    top, fit = needed(0.0)
     if inner.ridge > 0:  # the ridge of that fit grows with the strength sought
         high = max(top, float(np.max(size / np.where(weight > 0, weight, np.inf), initial=0.0)))
-        top = _crossing(lambda alpha: needed(alpha * inner.ridge), high)
+        top = _crossing(lambda alpha: needed(alpha * inner.ridge)[0], high)
+        fit = _best_modulus(loss, structure, x, (top or 1.0) * inner.ridge)[0]
     before = float(np.max(np.where(weight > 0, size, 0)))
-    return top if top > 100 * _accuracy(x) * before else 0.0  # one column fits all there is to fit
+    return (top if top > 100 * _accuracy(x) * before else 0.0), fit  # else one column fits all there is to fit
 
 
 def one_sparse_fit(loss: Any, penalty: Any, alpha: float = 0.0) -> Array:
@@ -101,9 +108,15 @@ def one_sparse_fit(loss: Any, penalty: Any, alpha: float = 0.0) -> Array:
 
 def first_strength(loss: Any, penalty: Any) -> float:
     """Where a grid begins: at `alpha_max`; where that is 0, at that of the convex part."""
-    found = alpha_max(loss, penalty)
-    is_flat = found == 0 and isinstance(_parts(penalty)[0], ModuliL12)
-    return alpha_max(loss, with_alpha(penalty, 1.0).convex) if is_flat else found
+    return first_solution(loss, penalty)[0]
+
+
+def first_solution(loss: Any, penalty: Any) -> tuple[float, Array | None]:
+    """`first_strength`, and the sparsest solution there if it was computed: a NumPy array."""
+    found, x = _beginning(loss, penalty)
+    if found == 0 and isinstance(_parts(penalty)[0], ModuliL12):
+        return alpha_max(loss, with_alpha(penalty, 1.0).convex), x
+    return found, x
 
 
 def alpha_grid(top: float, n_alphas: int = 100, eps: float = 1e-3) -> Array:
@@ -125,12 +138,10 @@ def alpha_grid(top: float, n_alphas: int = 100, eps: float = 1e-3) -> Array:
 
 def grid_size(alphas: Any, n_alphas: int) -> int | None:
     """How many strengths an automatic grid has: ``alphas`` if that is a whole number; None if it is a grid."""
-    if isinstance(alphas, int | np.integer) and not isinstance(alphas, bool):
-        check_counts(least=1, most=WIDEST, alphas=alphas)
-        return int(alphas)
-    if alphas is not None:
-        return None
-    return n_alphas
+    if not isinstance(alphas, int | np.integer) or isinstance(alphas, bool):
+        return n_alphas if alphas is None else None
+    check_counts(least=1, most=WIDEST, alphas=alphas)
+    return int(alphas)
 
 
 def best_on_log_grid(
@@ -210,38 +221,9 @@ def falling(alphas: Any) -> Array:
     return np.sort(alphas.astype(np.float64))[::-1]
 
 
-def l12_penalty(
-    alpha: float | None,
-    l2_weight: float = 1.0,
-    *,
-    weights: Any = None,
-    positive: Any = False,
-    groups: Any = None,
-    ridge: float = 0.0,
-    intercept: int = False,
-    rows: bool = False,
-) -> Penalty:
-    """`ell12.L12`, or `ell12.GroupL12` with ``groups``, or `ell12.RowsL12` with ``rows``.
-
-    It leaves out as many last entries of x as are intercepts.
-    """
-    penalty: Any
-    if groups is not None:
-        penalty = GroupL12(groups, alpha, l2_weight, weights=weights, ridge=ridge)
-    elif rows:
-        penalty = RowsL12(alpha, l2_weight, weights=weights, positive=positive, ridge=ridge)
-    else:
-        penalty = L12(alpha, l2_weight, weights=weights, positive=positive, ridge=ridge)
-    return WithIntercept(penalty, int(intercept)) if intercept else penalty
-
-
 def _parts(penalty: Any) -> tuple[Any, int]:
     """The penalty of the entries that are penalised, and how many last entries are intercepts."""
     return (penalty.penalty, penalty.count) if isinstance(penalty, WithIntercept) else (penalty, 0)
-
-
-def _some(positive: Any, columns: Array) -> Any:
-    return positive if isinstance(positive, bool) else positive[columns]
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,19 +314,24 @@ def _fit_columns(loss: Any, structure: Structure, columns: Array, ridge: float =
     n_intercepts = int(np.count_nonzero(columns >= x.shape[0] - structure.intercept))
     kept = columns[: columns.size - n_intercepts]
     options: dict[str, Any] = {}
-    if kept.size > 0:  # else no entry is left for a sign to bind
-        options = {"positive": _some(structure.positive, kept), "intercept": n_intercepts}
+    if kept.size > 0 and not structure.grouped:  # else no entry is left for a sign to bind
+        positive = structure.positive
+        options["positive"] = positive if isinstance(positive, bool) else positive[kept]
     size = max_abs(inner.gradient(inner.point(inner.start())))
-    if size <= _accuracy(x) * max_abs(loss.gradient(loss.point(loss.start()))):
+    if chosen < 0 and size <= _accuracy(x) * max_abs(loss.gradient(loss.point(loss.start()))):
         return x  # at zero they fit already, up to rounding: a loss may begin at its best intercept
+    kind: Any = L12
     tol, strength = _accuracy(x) * size, 0.0
     if ridge > 0 and size > 0:  # the norms of a single modulus cancel at l2_weight 1, and its ridge is left
         numbers, labels = np.unique(structure.number[kept], return_inverse=True)
-        strength, weights = size, (numbers == chosen).astype(float)
-        options |= {"weights": weights, "ridge": ridge / size, "rows": x.ndim == 2}
-        options |= {"groups": labels} if structure.grouped else {}
-    result = minimize(inner, l12_penalty(strength, 1.0, **options), tol=tol / (strength or 1.0), max_iter=1000)
-    x[columns] = as_numpy(result.x)
+        strength, options["weights"], options["ridge"] = size, (numbers == chosen).astype(float), ridge / size
+        if structure.grouped:
+            kind, options["groups"] = GroupL12, labels
+        elif x.ndim == 2:
+            kind = RowsL12
+    penalty = kind(alpha=strength, **options)
+    penalty = WithIntercept(penalty, n_intercepts) if kept.size and n_intercepts else penalty
+    x[columns] = as_numpy(minimize(inner, penalty, tol=tol / (strength or 1.0), max_iter=1000).x)
     return x
 
 

@@ -115,10 +115,10 @@ def _by_gram(gram: Array, engine: Any, j: int) -> Solve:
     x, zeros, above, gradient = np.zeros(len(gram)), np.zeros(len(gram)), np.zeros(len(gram)), -gram[j]
 
     def solve(strength: float) -> tuple[Array, float, float]:
-        above[:], above[j] = strength, np.inf  # holds it at zero
-        given = (-above, above, zeros, zeros, 0.0, TOL * strength, np.inf)
+        above[:], above[j] = strength, np.inf  # fixes it at zero
+        parts, target = (-above, above, zeros, 0.0), TOL * strength
         for _ in range(ROUNDS):  # one ends where the violation has not halved
-            if engine.descend(gram, gradient, x, *given):
+            if engine.descend(gram, gradient, x, parts, target, np.inf):
                 break
         product = float(gram[j, j] - gram[j] @ x)
         return x, product + float(gradient @ x), product

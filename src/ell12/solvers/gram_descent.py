@@ -76,13 +76,15 @@ class GramDescent:
         if self.is_too_steep:
             return False
         below, above = (np.ascontiguousarray(part, dtype=np.float64) for part in penalty.slopes_at_zero(self.x))
-        numbers, least, failures = (below, above, ridge_of(penalty, self.x)), math.inf, 0
+        parts, least, failures = (below, above, ridge_of(penalty, self.x), weight or 0.0), math.inf, 0
         if weight is not None:
-            self._leave_zero(numbers, weight, target)
+            self._leave_zero(parts, target)
         for _ in range(ROUNDS):
-            tangent = penalty.subtracted_gradient(self.x) if weight is None else np.zeros(self.x.size)
-            given = (*numbers, tangent, weight or 0.0, target, self.sweeps)
-            if self.engine.descend(self.gram, self.gradient, self.x, *given) and weight is not None:
+            tangent = penalty.subtracted_gradient(self.x) if weight is None else 0.0
+            self.gradient -= tangent
+            done = self._descend(parts, target)
+            self.gradient += tangent
+            if done and weight is not None:
                 return True
             violation = float(np.abs(self._newton(penalty, target)).max(initial=0.0))
             if violation <= target:
@@ -95,7 +97,10 @@ class GramDescent:
 
     def follow(self, *given: Any) -> int:
         """Solutions at one strength after the other, as many as descent finds: `follow`, from lasso on."""
-        return self.engine.follow(self.gram, self.gradient, self.x, *given[:-1], self.sweeps, given[-1])
+        return self.engine.follow(self.gram, self.gradient, self.x, self.sweeps, *given)
+
+    def _descend(self, parts: Parts, target: float) -> bool:
+        return self.engine.descend(self.gram, self.gradient, self.x, parts, target, self.sweeps)
 
     @property
     def is_too_steep(self) -> bool:
@@ -114,25 +119,23 @@ class GramDescent:
         median = float(np.median(np.diagonal(self.gram)[: self.x.size] + ridge))
         return largest / median if median > 0 else math.inf
 
-    def _leave_zero(self, numbers: tuple[Any, Any, Any], weight: float, target: float) -> None:
+    def _leave_zero(self, parts: Parts, target: float) -> None:
         """From zero, where the norm has no slope, go to the best vector with one penalised entry."""
-        below, above, ridge = numbers
+        below, above, ridge, weight = parts
         counted = above > 0
         if weight <= 0 or np.any(self.x[counted]):
             return
-        size = self.x.size
-        if not counted.all():  # the entries that are free come first
+        if not counted.all():  # the entries that are not penalised come first
             fixed = np.where(counted, -math.inf, below), np.where(counted, math.inf, above)
-            rest = (ridge, np.zeros(size), 0.0, target, self.sweeps)
-            self.engine.descend(self.gram, self.gradient, self.x, *fixed, *rest)
-        bowl = np.diagonal(self.gram)[:size] + ridge
+            self._descend((*fixed, ridge, 0.0), target)
+        curvature = np.diagonal(self.gram)[: self.x.size] + ridge
         gain = np.maximum(-self.gradient - above, self.gradient + below) + weight
-        falls = np.divide(gain, np.sqrt(bowl), out=np.zeros(size), where=counted & (bowl > 0) & (gain > 0))
-        best = int(falls.argmax()) if size else 0
-        if size and falls[best] > 0:
+        some = counted & (curvature > 0) & (gain > 0)
+        if some.any():
+            best = int(np.divide(gain, np.sqrt(curvature), out=np.zeros_like(gain), where=some).argmax())
             sign = 1.0 if -self.gradient[best] - above[best] >= self.gradient[best] + below[best] else -1.0
-            self.x[best] = sign * gain[best] / bowl[best]
-            self.gradient += self.x[best] * self.gram[best, :size]
+            self.x[best] = sign * gain[best] / curvature[best]
+            self.gradient += self.x[best] * self.gram[best, : self.x.size]
 
     def _newton(self, penalty: Any, target: float) -> Any:
         """Newton's method on the support while its steps cross zero; return the minimal-norm subgradient."""
@@ -241,22 +244,15 @@ def positive_solution(matrix: Any, right: Any, diagonal: Any) -> Any:
     return dpotrs(factor, right, lower=1)[0] if positive else None
 
 
-def descend(
-    gram: Any,
-    gradient: Any,
-    x: Any,
-    below: Any,
-    above: Any,
-    ridge: Any,
-    tangent: Any,
-    weight: float,
-    target: float,
-    sweeps: float,
-) -> bool:
-    """Coordinate descent: minimise a quadratic plus slopes below and above zero; x and gradient are written to.
+Parts = tuple[Any, Any, Any, float]  # of a penalty: slopes below and above zero, ridge, weight of the norm
 
-    The objective is ``1/2 x'G x - c'x + slopes + 1/2 sum_j ridge_j x_j^2 - tangent' x - weight ||x||_2``, the norm
-    being that of the entries with slopes above zero, and gradient that of the first two terms.
+
+def descend(gram: Any, gradient: Any, x: Any, parts: Parts, target: float, sweeps: float) -> bool:
+    """Coordinate descent: minimise a quadratic plus a penalty; x and gradient are written to.
+
+    The objective is ``1/2 x'G x - c'x + slopes + 1/2 sum_j ridge_j x_j^2 - weight ||x||_2``, the slopes being
+    those of the parts below and above zero, the norm that of the entries with slopes above zero, and gradient that
+    of the first two terms.
 
     Returns
     -------
@@ -267,15 +263,15 @@ def descend(
     --------
     >>> import numpy as np
     >>> from ell12.solvers.gram_descent import descend
-    >>> x, gradient, one, zero = np.zeros(2), np.array([-3.0, 0.5]), np.ones(2), np.zeros(2)
-    >>> descend(np.eye(2), gradient, x, -one, one, zero, zero, 0.0, 1e-9, 100.0)
+    >>> x, gradient, one = np.zeros(2), np.array([-3.0, 0.5]), np.ones(2)
+    >>> descend(np.eye(2), gradient, x, (-one, one, 0 * one, 0.0), 1e-9, 100.0)
     True
     >>> x, gradient
     (array([2., 0.]), array([-1. ,  0.5]))
     """
-    least, most = math.inf, 0
+    (below, above, ridge, weight), least, most = parts, math.inf, 0
     while True:
-        violation = violations(x, gradient - tangent, below, above, ridge, weight)
+        violation = violations(x, gradient, *parts)
         worst = violation.max(initial=0.0)
         if worst <= target:
             return True
@@ -286,7 +282,7 @@ def descend(
         block = gram[np.ix_(active, active)]
         block[np.diag_indices_from(block)] += ridge[active]
         values, old = x[active], x[active]
-        slopes = gradient[active] - tangent[active] + ridge[active] * old
+        slopes = gradient[active] + ridge[active] * old
         limits = below[active], above[active]
         done = _sweeps(block, slopes, values, *limits, weight, 0.5 * target, sweeps)
         move = values - old
@@ -306,7 +302,7 @@ def violations(x: Any, gradient: Any, below: Any, above: Any, ridge: Any, weight
     length = np.sqrt((np.where(counted, x, 0.0) ** 2).sum(axis=0))
     tilt = np.divide(weight, length, out=np.zeros_like(length), where=length > 0)
     slope = gradient + (ridge - np.where(counted, tilt, 0.0)) * x
-    with np.errstate(invalid="ignore"):  # where an entry is held at zero by an infinite slope
+    with np.errstate(invalid="ignore"):  # where an infinite slope fixes an entry at zero
         up, down = slope + above, slope + below
         off = np.maximum(np.maximum(-up, down), 0.0)
         return np.where(x > 0, np.abs(up), np.where(x < 0, np.abs(down), off))
@@ -316,37 +312,32 @@ def follow(
     gram: Any,
     gradient: Any,
     x: Any,
+    sweeps: float,
     lasso: Any,
-    linear: Any,
-    below: Any,
-    above: Any,
-    ridge: Any,
-    weight: float,
+    parts: Parts,
     few: int,
     alphas: Any,
     targets: Any,
-    sweeps: float,
     found: Any,
 ) -> int:
     """Solutions at one strength after the other by `descend`; return how many there are before it fails.
 
-    Slopes, ridge and weight are those at a strength of 1. Solutions go to the rows of found. Those with at
-    most few entries are sought from the Lasso's solution too: its x and gradient are the rows of lasso. The
-    quadratic's c is linear.
+    The parts of the penalty are those at a strength of 1. Solutions go to the rows of found. Those with at
+    most few entries are sought from the Lasso's solution too: its x and gradient, and the quadratic's c, are the
+    rows of lasso.
     """
-    zeros = np.zeros(x.size)
+    (below, above, ridge, weight), linear = parts, lasso[2]
     for k, alpha in enumerate(alphas):
-        given = alpha * below, alpha * above, alpha * ridge, zeros
-        rest = alpha * weight, targets[k], sweeps
-        if (weight > 0 and not x[above > 0].any()) or not descend(gram, gradient, x, *given, *rest):
+        own = alpha * below, alpha * above, alpha * ridge, alpha * weight
+        given = targets[k], sweeps
+        if (weight > 0 and not x[above > 0].any()) or not descend(gram, gradient, x, own, *given):
             return k
-        if weight > 0 and np.count_nonzero(x) <= few and descend(gram, lasso[1], lasso[0], *given, 0.0, *rest[1:]):
-            other, slope = lasso.copy()
-            lower = descend(gram, slope, other, *given, *rest) and (
-                _objective(other, slope, linear, *given[:3], rest[0])
-                < _objective(x, gradient, linear, *given[:3], rest[0])
-            )
-            if lower:
+        seeks = weight > 0 and np.count_nonzero(x) <= few
+        if seeks and descend(gram, lasso[1], lasso[0], (*own[:3], 0.0), *given):
+            other, slope = lasso[:2].copy()
+            if descend(gram, slope, other, own, *given) and (
+                _objective(other, slope, linear, *own) < _objective(x, gradient, linear, *own)
+            ):
                 x[:], gradient[:] = other, slope
         found[k] = x
     return len(alphas)
@@ -374,7 +365,11 @@ def _sweeps(
         for j, (curvature, low, high) in enumerate(entries):
             old = values[j]
             tilt = weight / math.sqrt(square) if square > 0 and high > 0 else 0.0
-            new = best_entry(curvature, old, float(slope[j]) - tilt * old, low, high)
+            aim = (curvature + tilt) * old - float(slope[j])
+            if curvature > 0:
+                new = (aim - min(max(aim, low), high)) / curvature
+            else:  # there is a minimiser only where zero is one
+                new = 0.0 if low <= aim <= high else old
             if new != old:
                 x[j] = values[j] = new
                 turned = turned or (new > 0) != (old > 0) or (new < 0) != (old < 0)
@@ -388,13 +383,3 @@ def _sweeps(
             return False
         last = largest
     return False
-
-
-def best_entry(curvature: float, old: float, slope: float, below: float, above: float) -> float:
-    """The minimiser in one entry; without curvature there is one only where zero is."""
-    if not curvature > 0:
-        return 0.0 if below <= -slope <= above else old
-    aim = curvature * old - slope
-    if aim > above:
-        return (aim - above) / curvature
-    return (aim - below) / curvature if aim < below else 0.0

@@ -15,17 +15,18 @@ loop = compiled_loop(error_model="numpy", nogil=True)
 
 
 @loop
-def descend(gram, gradient, x, below, above, ridge, tangent, weight, target, sweeps):  # type: ignore[no-untyped-def]
+def descend(gram, gradient, x, parts, target, sweeps):  # type: ignore[no-untyped-def]
     """As `ell12.solvers.gram_descent.descend`."""
+    below, above, ridge, weight = parts
     active, least, most = np.empty(x.size, dtype=np.int64), math.inf, 0
     while True:
-        count, worst = _active(gradient, x, below, above, ridge, tangent, weight, active)
+        count, worst = _active(gradient, x, parts, active)
         if worst <= target:
             return True
         if worst > 0.5 * least and count <= most:
             return False
         least, most = min(least, worst), max(most, count)
-        block, slope, values = _gathered(gram, gradient, x, ridge, tangent, active[:count])
+        block, slope, values = _gathered(gram, gradient, x, ridge, active[:count])
         lower, upper, start = below[active[:count]], above[active[:count]], values.copy()
         done = _sweeps(block, slope, values, lower, upper, weight, 0.5 * target, sweeps)
         moved = False
@@ -52,12 +53,13 @@ def _square(x, above):  # type: ignore[no-untyped-def]
 
 
 @loop
-def _active(gradient, x, below, above, ridge, tangent, weight, active):  # type: ignore[no-untyped-def]
+def _active(gradient, x, parts, active):  # type: ignore[no-untyped-def]
     """Write down which entries are used or violate the condition; return how many, and the largest violation."""
+    below, above, ridge, weight = parts
     square, count, worst = _square(x, above), 0, 0.0
     tilt = weight / math.sqrt(square) if square > 0.0 else 0.0
     for j in range(x.size):
-        slope = gradient[j] - tangent[j] + (ridge[j] - (tilt if above[j] > 0.0 else 0.0)) * x[j]
+        slope = gradient[j] + (ridge[j] - (tilt if above[j] > 0.0 else 0.0)) * x[j]
         up, down = slope + above[j], slope + below[j]
         violation = abs(up) if x[j] > 0.0 else abs(down) if x[j] < 0.0 else max(-up, down, 0.0)
         worst = max(worst, violation)
@@ -68,7 +70,7 @@ def _active(gradient, x, below, above, ridge, tangent, weight, active):  # type:
 
 
 @loop
-def _gathered(gram, gradient, x, ridge, tangent, active):  # type: ignore[no-untyped-def]
+def _gathered(gram, gradient, x, ridge, active):  # type: ignore[no-untyped-def]
     """The problem in the active entries alone."""
     size = active.size
     block, slope, values = np.empty((size, size)), np.empty(size), np.empty(size)
@@ -78,7 +80,7 @@ def _gathered(gram, gradient, x, ridge, tangent, active):  # type: ignore[no-unt
         for b in range(size):
             block[a, b] = row[active[b]]
         block[a, a] += ridge[j]
-        values[a], slope[a] = x[j], gradient[j] - tangent[j] + ridge[j] * x[j]
+        values[a], slope[a] = x[j], gradient[j] + ridge[j] * x[j]
     return block, slope, values
 
 
@@ -105,7 +107,11 @@ def _sweep(block, slope, x, below, above, weight):  # type: ignore[no-untyped-de
     for a in range(x.size):
         old, curvature = x[a], block[a, a]
         tilt = weight / math.sqrt(square) if square > 0.0 and above[a] > 0.0 else 0.0
-        new = _best_entry(curvature, old, slope[a] - tilt * old, below[a], above[a])
+        aim = (curvature + tilt) * old - slope[a]
+        if curvature > 0.0:
+            new = (aim - min(max(aim, below[a]), above[a])) / curvature
+        else:  # there is a minimiser only where zero is one
+            new = 0.0 if below[a] <= aim <= above[a] else old
         move = new - old
         if move != 0.0:
             x[a] = new
@@ -120,42 +126,32 @@ def _sweep(block, slope, x, below, above, weight):  # type: ignore[no-untyped-de
 
 
 @loop
-def follow(gram, gradient, x, lasso, linear, below, above, ridge, weight, few, alphas, targets, sweeps, found):  # type: ignore[no-untyped-def]
+def follow(gram, gradient, x, sweeps, lasso, parts, few, alphas, targets, found):  # type: ignore[no-untyped-def]
     """As `ell12.solvers.gram_descent.follow`."""
+    below, above, ridge, weight = parts
     for k in range(alphas.size):
-        sides, norm, target = (alphas[k] * below, alphas[k] * above), alphas[k] * weight, targets[k]
-        own, zeros = alphas[k] * ridge, np.zeros(x.size)
+        convex, target = (alphas[k] * below, alphas[k] * above, alphas[k] * ridge, 0.0), targets[k]
+        own = (convex[0], convex[1], convex[2], alphas[k] * weight)
         if weight > 0.0 and _square(x, above) == 0.0:
             return k
-        if not descend(gram, gradient, x, *sides, own, zeros, norm, target, sweeps):
+        if not descend(gram, gradient, x, own, target, sweeps):
             return k
         seeks = weight > 0.0 and np.count_nonzero(x) <= few
-        if seeks and descend(gram, lasso[1], lasso[0], *sides, own, zeros, 0.0, target, sweeps):
+        if seeks and descend(gram, lasso[1], lasso[0], convex, target, sweeps):
             other, slope = lasso[0].copy(), lasso[1].copy()
-            if descend(gram, slope, other, *sides, own, zeros, norm, target, sweeps):
-                value = _objective(other, slope, linear, *sides, own, norm)
-                if value < _objective(x, gradient, linear, *sides, own, norm):
-                    x[:], gradient[:] = other, slope
+            lower = descend(gram, slope, other, own, target, sweeps)
+            if lower and _objective(other, slope, lasso[2], own) < _objective(x, gradient, lasso[2], own):
+                x[:], gradient[:] = other, slope
         found[k] = x
     return alphas.size
 
 
 @loop
-def _objective(x, gradient, linear, below, above, ridge, weight):  # type: ignore[no-untyped-def]
+def _objective(x, gradient, linear, parts):  # type: ignore[no-untyped-def]
+    below, above, ridge, weight = parts
     value = -weight * math.sqrt(_square(x, above))
     for j in range(x.size):
         if x[j] != 0.0:
             slope = above[j] if x[j] > 0.0 else below[j]
             value += x[j] * (0.5 * (gradient[j] - linear[j] + ridge[j] * x[j]) + slope)
     return value
-
-
-@loop
-def _best_entry(curvature, old, slope, below, above):  # type: ignore[no-untyped-def]
-    """The minimiser in one entry; without curvature there is one only where zero is."""
-    if not curvature > 0.0:
-        return 0.0 if below <= -slope <= above else old
-    aim = curvature * old - slope
-    if aim > above:
-        return (aim - above) / curvature
-    return (aim - below) / curvature if aim < below else 0.0

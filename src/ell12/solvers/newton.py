@@ -12,43 +12,35 @@ import numpy as np
 from ell12.backend import as_array_of, as_numpy, norm, precision, rounding
 from ell12.checks import check_scalars
 from ell12.operators.krylov import conjugate_gradients
-from ell12.protocols import (
-    Array,
-    ColumnLoss,
-    GroupPenalty,
-    Iterate,
-    Needs,
-    PiecewisePenalty,
-    Point,
-)
+from ell12.protocols import Array, ColumnLoss, GroupPenalty, Iterate, Needs, PiecewisePenalty, Point
 from ell12.solvers.gram_descent import ROUNDS, positive_solution
 from ell12.solvers.proximal_gradient import NonmonotoneAPG
 from ell12.solvers.proximal_step import ProximalStep, check_step, objective
 
 
 @dataclass(frozen=True)
-class Place:
-    """A point with what is known there."""
+class EvaluatedPoint:
+    """A point with its gradient, objective and violation."""
 
     point: Point
     x: Any  # as a NumPy vector
     gradient: Array
-    slope: Any  # the least slope of the objective, as a NumPy vector: zero where nothing is violated
+    slope: Any  # the smallest subgradient of the objective, as a NumPy vector: zero where nothing is violated
     objective: float
     violation: float
 
     @property
     def iterate(self) -> Iterate:
-        """What a solver yields here."""
+        """What a solver yields."""
         return Iterate(self.point, self.objective, self.violation, self.gradient)
 
-    def columns_to_change(self, smallest: int, free: Any = (), most: int = 0) -> Any:
-        """The support, what is free, and the worst violating columns, so that the support at most doubles.
+    def columns_to_change(self, smallest: int, unpenalised: Any = (), most: int = 0) -> Any:
+        """The support, what is unpenalised, and the worst violating columns, so that the support at most doubles.
 
         At least ``smallest`` violating columns are taken, and at least ``most``, where there are as many.
         """
         inside = self.x != 0
-        inside[np.asarray(free, dtype=np.int64)] = True
+        inside[np.asarray(unpenalised, dtype=np.int64)] = True
         outside = np.flatnonzero(~inside & (self.slope != 0))
         room = max(most, smallest, int(np.count_nonzero(inside)))
         if outside.size > room:
@@ -58,71 +50,72 @@ class Place:
 
 
 class SmoothProblem:
-    """A `ell12.protocols.ColumnLoss` and a penalty that tells its slopes and curvature, seen as NumPy vectors."""
+    """A `ell12.protocols.ColumnLoss` and a penalty with slopes and curvature, for NumPy vectors."""
 
-    def __init__(self, loss: Any, penalty: Any, start: Point) -> None:  # noqa: ARG002
+    def __init__(self, loss: Any, penalty: Any) -> None:
         self.loss, self.penalty = loss, penalty
-        self._summed = loss.value_scale
 
-    def place(self, point: Point, value: float | None = None, gradient: Array | None = None) -> Place:
-        """What is known at a point; one product with the adjoint of A, unless the gradient is known."""
+    def evaluate(self, point: Point, value: float | None = None, gradient: Array | None = None) -> EvaluatedPoint:
+        """One product with the adjoint of A, unless the gradient is known."""
         gradient, x = self.loss.gradient(point) if gradient is None else gradient, as_numpy(point.x)
         slope = as_numpy(self.penalty.least_slope(point.x, gradient))
         value = objective(self.loss, self.penalty, point) if value is None else value
-        return Place(point, x, gradient, slope, value, self._violation(point, x, gradient, slope))
+        return EvaluatedPoint(point, x, gradient, slope, value, self._violation(point, x, gradient, slope))
 
     def _violation(self, point: Point, x: Any, gradient: Array, slope: Any) -> float:  # noqa: ARG002
         return self.penalty.violation(point.x, gradient)
 
-    def lower(self, point: Point, here: Place) -> Place:
-        """The place of a point, unless it lies higher."""
-        new = self.place(point)
-        return new if new.objective <= here.objective + self.rounding(here) else here
+    def lower(self, point: Point, current: EvaluatedPoint) -> EvaluatedPoint:
+        """The evaluation of a point, or the current one if its objective is lower."""
+        new = self.evaluate(point)
+        return new if new.objective <= current.objective + self.rounding(current) else current
 
-    def is_progress(self, old: Place, new: Place) -> bool:
-        """Whether the violation was halved or the objective fell by more than rounding."""
+    def is_progress(self, old: EvaluatedPoint, new: EvaluatedPoint) -> bool:
+        """Whether the violation was halved or the objective decreased by more than rounding."""
         return new.violation < 0.5 * old.violation or new.objective < old.objective - self.rounding(old)
 
-    def rounding(self, place: Place) -> float:
-        """How far rounding can lift the objective of a place, by the terms that it sums."""
-        return rounding(max(abs(place.objective), self._summed), place.x)
+    def rounding(self, current: EvaluatedPoint) -> float:
+        """The rounding error of an objective, by the terms that it sums."""
+        return rounding(max(abs(current.objective), self.loss.value_scale), current.x)
 
     def may_use_newton(self, point: Point) -> bool:
         """Whether so few entries are in use that systems in these are soon solved."""
         count = int(np.count_nonzero(as_numpy(point.x)))
         return count <= LARGEST or not self.fits(count)
 
-    def support(self, here: Place) -> Any:
+    def support(self, current: EvaluatedPoint) -> Any:
         """The columns in use."""
-        return np.flatnonzero(here.x)
+        return np.flatnonzero(current.x)
 
-    def leaving(self, here: Place) -> Callable[[Any], Any]:
-        """The map from an x to the entries of groups that would turn back through zero on the way there."""
-        x, used = here.point.x, here.x != 0
-        return lambda full: used & as_numpy(self.penalty.sign_changes(x, as_array_of(full, x)))
+    def crossing(self, current: EvaluatedPoint, full: Any) -> Any:
+        """Which entries would meet zero, or their group would, on the way to an x."""
+        changes = self.penalty.sign_changes(current.point.x, as_array_of(full, current.point.x))
+        return (current.x != 0) & as_numpy(changes)
 
     def fits(self, columns: int) -> bool:
         """Whether a dense Hessian in this number of columns is small compared with the data."""
         return columns <= self.loss.most_columns
 
-    def hessian(self, place: Place, columns: Any) -> Any:
+    def hessian(self, current: EvaluatedPoint, columns: Any) -> Any:
         """The Hessian of the objective's smooth piece in some columns, as a dense NumPy matrix."""
-        own = self.penalty.curvature(place.point.x).matrix(columns)
-        loss = as_numpy(self.loss.hessian(place.point, columns))
-        return np.add(loss, as_numpy(own), dtype=np.float64)
+        own = self.penalty.curvature(current.point.x).matrix(columns)
+        return np.add(as_numpy(self.loss.hessian(current.point, columns)), own, dtype=np.float64)
+
+    def hessian_product(self, current: EvaluatedPoint, columns: Any) -> Callable[[Any], Any]:
+        """The map ``v -> H v`` with that Hessian H: two products, and no matrix."""
+        loss = self.loss.hessian_product(current.point, columns)
+        penalty = self.penalty.curvature(current.point.x).product(columns)
+        return lambda v: as_numpy(loss(as_array_of(v, current.point.x))) + penalty(v)
 
 
 class PiecewiseProblem(SmoothProblem):
     """The same with a `ell12.protocols.PiecewisePenalty`, whose kinks lie at zero in each entry."""
 
-    def __init__(self, loss: Any, penalty: Any, start: Point) -> None:
-        super().__init__(loss, penalty, start)
-        below, above = map(as_numpy, penalty.slopes_at_zero(start.x))
-        sides = np.stack([-below, above])
-        self.pull = float(
-            sides[np.isfinite(sides)].max(initial=0.0)
-        )  # the steepest slope at zero: alpha, as a rule
-        penalised = (below < 0) & (above > 0)
+    def __init__(self, loss: Any, penalty: Any) -> None:
+        super().__init__(loss, penalty)
+        below, above = map(as_numpy, penalty.slopes_at_zero(loss.start()))
+        sides, penalised = np.stack([-below, above]), (below < 0) & (above > 0)
+        self.steepest = float(sides[np.isfinite(sides)].max(initial=0.0))  # slope at zero: alpha, as a rule
         self._penalised = slice(None) if penalised.all() else penalised
 
     def _violation(self, point: Point, x: Any, gradient: Array, slope: Any) -> float:
@@ -131,14 +124,13 @@ class PiecewiseProblem(SmoothProblem):
         zero = not np.any(x[self._penalised])
         return self.penalty.violation(point.x, gradient) if zero else float(np.abs(slope).max(initial=0.0))
 
-    def support(self, here: Place) -> Any:
+    def support(self, current: EvaluatedPoint) -> Any:
         """The columns in use, and those that have no kink."""
-        return np.flatnonzero((here.x != 0) | ~as_numpy(self.penalty.kinks(here.point.x)))
+        return np.flatnonzero((current.x != 0) | ~as_numpy(self.penalty.kinks(current.point.x)))
 
-    def leaving(self, here: Place) -> Callable[[Any], Any]:
-        """The map from an x to the entries that meet a kink on the way there: they stop at it, at zero."""
-        signs, kinks = np.sign(here.x), as_numpy(self.penalty.kinks(here.point.x))
-        return lambda full: kinks & (full * signs <= 0)
+    def crossing(self, current: EvaluatedPoint, full: Any) -> Any:
+        """Which entries would meet a kink at zero on the way to an x."""
+        return as_numpy(self.penalty.kinks(current.point.x)) & (full * np.sign(current.x) <= 0)
 
 
 # nmAPG takes this many steps before Newton's method is tried in groups, and twice as many each time after that (36
@@ -160,7 +152,7 @@ class _NewtonSolver:
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""
-        problem, point, steps = self.problem(loss, penalty, start), start, self.first_steps
+        problem, point, steps = self.problem(loss, penalty), start, self.first_steps
         take_newton_step = NewtonStep(problem)
         take_proximal_step = ProximalStep(loss, penalty, self.step, start)
         while True:
@@ -172,15 +164,15 @@ class _NewtonSolver:
                 near = n >= steps or left == 0 or iterate.optimality <= self.switch * penalty.alpha
                 if near and not loss.out_of_memory and problem.may_use_newton(iterate.point):
                     break
-            here, progress = problem.place(iterate.point), True
+            current, progress = problem.evaluate(iterate.point), True
             while progress:
-                new = take_newton_step(here)
-                old, here = here, new or here
-                if new is None or here.slope[here.x == 0].any():  # others may enter
-                    here = problem.lower(take_proximal_step(here.point), here)
-                yield here.iterate
-                progress = new is not None and problem.is_progress(old, here)
-            point, steps = here.point, 2 * steps
+                new = take_newton_step(current)
+                old, current = current, new or current
+                if new is None or current.slope[current.x == 0].any():  # others may enter
+                    current = problem.lower(take_proximal_step(current.point), current)
+                yield current.iterate
+                progress = new is not None and problem.is_progress(old, current)
+            point, steps = current.point, 2 * steps
 
 
 @dataclass(frozen=True)
@@ -249,25 +241,25 @@ class GroupNewton(_NewtonSolver):
 
 
 class NewtonStep:
-    """Steps of Newton's method on the support; the Hessian is shifted until the objective falls."""
+    """Steps of Newton's method on the support; the Hessian is shifted until the objective decreases."""
 
     def __init__(self, problem: SmoothProblem) -> None:
         self.problem, self.shift = problem, 0.0
 
-    def __call__(self, here: Place) -> Place | None:
-        """The place after a step along which the objective falls; None where there is none."""
-        problem, columns = self.problem, self.problem.support(here)
-        slope, leaves = here.slope[columns].astype(np.float64), problem.leaving(here)
+    def __call__(self, current: EvaluatedPoint) -> EvaluatedPoint | None:
+        """What a step leads to that decreases the objective; None where there is none."""
+        problem, columns = self.problem, self.problem.support(current)
+        slope = current.slope[columns].astype(np.float64)
         if not slope.any():
             return None
-        solve, unit = self._system(here, columns, slope)
+        solve, unit = self._system(current, columns, slope)
         for _ in range(ROUNDS):
             direction = solve(self.shift)
             if direction is not None:
-                full = here.x.copy()
+                full = current.x.copy()
                 full[columns] += direction
-                full[leaves(full)] = 0
-                new = self._lower(here, full, float(slope @ (full - here.x)[columns]))
+                full[problem.crossing(current, full)] = 0
+                new = self._lower(current, full, float(slope @ (full - current.x)[columns]))
                 if new is not None:
                     self.shift = self.shift / 4 if self.shift > unit else 0.0
                     return new
@@ -275,19 +267,19 @@ class NewtonStep:
         self.shift = 0.0
         return None
 
-    def _system(self, here: Place, columns: Any, slope: Any) -> tuple[Callable[[float], Any], float]:
+    def _system(self, current: EvaluatedPoint, columns: Any, slope: Any) -> tuple[Callable[[float], Any], float]:
         """Newton's direction under a shift, None where the Hessian is not positive; and the unit of shifts."""
         problem = self.problem
-        unit = problem.penalty.alpha / (norm(here.x) or math.inf)  # a curvature, of the size that the penalty has
+        unit = problem.penalty.alpha / (norm(current.x) or math.inf)  # a curvature of the penalty's size
         if not problem.fits(columns.size):
-            product = hessian_product(problem, here, columns)
+            product = problem.hessian_product(current, columns)
 
             def by_products(shift: float) -> Any:
                 steps = {"tol": precision(slope) ** 0.5, "max_iter": columns.size}
                 return conjugate_gradients(lambda v: product(v) + shift * v, -slope, **steps)
 
             return by_products, unit or 1.0
-        hessian = problem.hessian(here, columns)
+        hessian = problem.hessian(current, columns)
         diagonal = np.diagonal(hessian).copy()
         unit = max(unit, len(diagonal) * precision(slope) * float(np.abs(diagonal).max(initial=0.0))) or 1.0
 
@@ -297,25 +289,13 @@ class NewtonStep:
 
         return solve, unit
 
-    def _lower(self, here: Place, full: Any, linear: float) -> Place | None:
-        """The place of an x, if the objective falls there by enough or, near the end, the violation."""
+    def _lower(self, current: EvaluatedPoint, full: Any, linear: float) -> EvaluatedPoint | None:
+        """The evaluation of an x, if the objective decreases by enough or, near the end, the violation."""
         problem = self.problem
-        point = problem.loss.point(as_array_of(full, here.point.x))
+        point = problem.loss.point(as_array_of(full, current.point.x))
         value = objective(problem.loss, problem.penalty, point)
-        if value < here.objective + 1e-4 * min(linear, 0.0):
-            return problem.place(point, value)
-        level = value <= here.objective + problem.rounding(here)
-        new = problem.place(point, value) if level else here
-        return new if new.violation < 0.5 * here.violation else None
-
-
-def hessian_product(problem: SmoothProblem, place: Place, columns: Any) -> Callable[[Any], Any]:
-    """The map ``v -> H v`` with the Hessian H of the objective's smooth piece: two products, and no matrix."""
-    loss = problem.loss.hessian_product(place.point, columns)
-    penalty = problem.penalty.curvature(place.point.x).product(columns)
-
-    def product(v: Any) -> Any:
-        there = as_array_of(v, place.point.x)
-        return as_numpy(loss(there) + penalty(there))
-
-    return product
+        if value < current.objective + 1e-4 * min(linear, 0.0):
+            return problem.evaluate(point, value)
+        level = value <= current.objective + problem.rounding(current)
+        new = problem.evaluate(point, value) if level else current
+        return new if new.violation < 0.5 * current.violation else None

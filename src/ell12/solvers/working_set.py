@@ -11,17 +11,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from ell12.backend import as_numpy, indices_like, is_array, is_numpy, rounding
-from ell12.protocols import (
-    ColumnLoss,
-    Iterate,
-    Needs,
-    PiecewisePenalty,
-    Point,
-    with_alpha,
-)
+from ell12.protocols import ColumnLoss, Iterate, Needs, PiecewisePenalty, Point, with_alpha
 from ell12.solvers.gram_descent import GramDescent, minimise_by_models
 from ell12.solvers.homotopy import ROUNDING, Homotopy
-from ell12.solvers.newton import LARGEST, PiecewiseProblem, Place, SupportNewton
+from ell12.solvers.newton import LARGEST, EvaluatedPoint, PiecewiseProblem, SupportNewton
 from ell12.solvers.proximal_gradient import NonmonotoneAPG
 from ell12.solvers.proximal_step import ProximalStep, objective, rise
 
@@ -39,7 +32,7 @@ SMALL = 2**21
 # From an initial violation of this many times alpha on, easier problems come first: alpha falls by steps of FALL.
 # On 100 x 1000 cosines at 1e-6 that and a homotopy took 0.7 s, `SupportNewton` 24 s.
 FAR, FALL = 100, 0.25
-# `SupportNewton` works on some columns for this number of steps before the others are looked at again.
+# `SupportNewton` works on some columns for this number of steps before the gradient in the others is computed.
 MOST_STEPS = 5000
 # Data on a GPU: where more entries are not zero, nmAPG goes on there. On 20,000 x 80,000 a path of 50 strengths
 # down to 1000 entries took 0.5 s from the host and 3.7 s side by side; one down to 7000 took 25 s and 3.7 s
@@ -88,25 +81,25 @@ class WorkingSet:
             yield from hosted_iterates(self, loss, penalty, start)
             return
         problem, no_progress = _Columns(loss, penalty, start), False
-        here = problem.place(start)
-        problem.may_follow = problem.allows_homotopy(here)
-        if loss.is_quadratic and here.violation > FAR * problem.pull > 0:
-            here = yield from problem.easier_iterates(here)
+        current = problem.evaluate(start)
+        problem.may_follow = problem.allows_homotopy(current)
+        if loss.is_quadratic and current.violation > FAR * problem.steepest > 0:
+            current = yield from problem.continuation(current)
         while True:
-            yield replace(here.iterate, no_progress=no_progress)
-            old, (new, ending) = here, problem.improve(here)
-            here, solver = new or problem.proximal_step(here), problem.solver_after(ending)
-            no_progress = solver == "WorkingSet" and not problem.is_progress(old, here)
+            yield replace(current.iterate, no_progress=no_progress)
+            old, (new, ending) = current, problem.improve(current)
+            current, solver = new or problem.proximal_step(current), problem.solver_after(ending)
+            no_progress = solver == "WorkingSet" and not problem.is_progress(old, current)
             if solver == "Homotopy":
-                problem.may_follow, others = False, problem.homotopy_iterates(here)
+                problem.may_follow, others = False, problem.homotopy_iterates(current)
             elif solver == "SupportNewton":
-                others = problem.newton_iterates(here, ending)
+                others = problem.newton_iterates(current, ending)
             else:
                 continue
-            here = yield from _named(solver, others)
+            current = yield from _named(solver, others)
 
 
-_Iterates = Generator[Iterate | None, None, Place]
+_Iterates = Generator[Iterate | None, None, EvaluatedPoint]
 
 
 # How work on a working set ends: solved in its columns, or as far as rounding lets it be; with a penalty so curved
@@ -118,11 +111,10 @@ class _Columns(PiecewiseProblem):
     """A loss and a penalty, and how to decrease their sum within some columns."""
 
     def __init__(self, loss: Any, penalty: Any, start: Point) -> None:
-        super().__init__(loss, penalty, start)
+        super().__init__(loss, penalty)
         self._step: ProximalStep | None = None
-        self.free = np.flatnonzero(~penalty.kinks(start.x))
-        self.out_of_memory = loss.out_of_memory
-        entries = math.inf if self.out_of_memory else start.x.size * math.prod(start.prediction.shape)
+        self.unpenalised = np.flatnonzero(~penalty.kinks(start.x))
+        entries = math.inf if loss.out_of_memory else start.x.size * math.prod(start.prediction.shape)
         self.is_small, self.may_follow, self.ratio = entries <= SMALL, False, 0.0
 
     def solver_after(self, ending: Ending) -> str:
@@ -136,39 +128,48 @@ class _Columns(PiecewiseProblem):
             return "WorkingSet"
         return "Homotopy" if ending == "unsolved" and self.may_follow else "SupportNewton"
 
-    def allows_homotopy(self, here: Place) -> bool:
+    def allows_homotopy(self, current: EvaluatedPoint) -> bool:
         """Whether a run that begins here may follow an exact path of convex problems."""
-        small = self.is_small and self.loss.is_quadratic and here.x.dtype == np.float64
-        small = small and self.fits(math.prod(here.point.prediction.shape))  # its factors are dense
-        small = small and is_numpy(here.point.prediction)  # on a device each of its many steps would be a call
-        far = small and here.violation > FAR * self.pull > 0 and self.loss.curvature(here.point) is not None
-        return bool(far and self.penalty.convex.curvature(here.point.x).largest == 0)
+        point, loss = current.point, self.loss
+        small = self.is_small and loss.is_quadratic and current.x.dtype == np.float64
+        small = small and is_numpy(point.prediction)  # on a device each of its many steps would be a call
+        small = small and self.fits(math.prod(point.prediction.shape))  # its factors are dense
+        cold = small and current.violation > FAR * self.steepest > 0 and loss.curvature(point) is not None
+        return bool(cold and self.penalty.convex.curvature(point.x).largest == 0)
 
-    def easier_iterates(self, here: Place) -> _Iterates:
-        """Continuation: solutions of low accuracy at decreasing alpha, without the subtracted norm."""
-        for there in self._easier(here, here.violation, 0.5):
-            found = self.place(there.point, gradient=there.gradient)
-            here = found if found.objective <= here.objective else here
-            yield here.iterate
-        return here
+    def continuation(self, current: EvaluatedPoint) -> _Iterates:
+        """Solutions of low accuracy at decreasing alpha, without the subtracted norm."""
+        for solution in self._easier(current):
+            found = self.evaluate(solution.point, gradient=solution.gradient)
+            current = found if found.objective <= current.objective else current
+            yield current.iterate
+        return current
 
-    def _easier(self, there: Place, strength: float, tol: float) -> Iterator[Place]:
-        """Solutions of the convex problem at strengths that fall from this one, as far as they are soon found."""
-        while FALL * strength > self.pull:
+    def _easier(self, solution: EvaluatedPoint) -> Iterator[EvaluatedPoint]:
+        """Solutions of the convex problem at decreasing alpha, as far as working sets find them."""
+        strength = solution.violation
+        while FALL * strength > self.steepest:
             strength *= FALL
-            penalty = with_alpha(self.penalty.convex, strength / self.pull * self.penalty.alpha)
-            easier = _Columns(self.loss, penalty, there.point)
-            there = easier.place(there.point, gradient=there.gradient)
-            while there.violation > tol * strength:
-                new, ending = easier.improve(there)
-                if new is None or ending != "done":
-                    return
-                there = new
-            yield there
+            penalty = with_alpha(self.penalty.convex, strength / self.steepest * self.penalty.alpha)
+            easier = _Columns(self.loss, penalty, solution.point)
+            start = easier.evaluate(solution.point, gradient=solution.gradient)
+            solution, solved = easier.solved(start, 0.5 * strength)
+            if not solved:
+                return
+            yield solution
 
-    def homotopy_iterates(self, here: Place) -> _Iterates:
+    def solved(self, current: EvaluatedPoint, target: float) -> tuple[EvaluatedPoint, bool]:
+        """Work on working sets alone until the violation is at most target; whether it is."""
+        while current.violation > target:
+            new, ending = self.improve(current)
+            if new is None or ending != "done":
+                return current, False
+            current = new
+        return current, True
+
+    def homotopy_iterates(self, current: EvaluatedPoint) -> _Iterates:
         """Solutions at decreasing strengths, then with one tangent of the subtracted norm after the other."""
-        loss, penalty, best = self.loss, self.penalty, here.iterate
+        loss, penalty, best = self.loss, self.penalty, current.iterate
         path, value, reached = Homotopy(loss, penalty.convex, *self.first_solution()), math.inf, math.inf
         while True:
             for point in path.points():
@@ -183,97 +184,98 @@ class _Columns(PiecewiseProblem):
                 break
             reached = value
             path.lean(tangent)
-        return self.lower(loss.point(best.point.x), here)
+        return self.lower(loss.point(best.point.x), current)
 
     def first_solution(self) -> tuple[Any, float]:
         """A solution of the problem without its subtracted norm, and its strength, with which a path begins."""
         convex, zero = self.penalty.convex, self.loss.point(self.loss.start())
-        top = _Columns(self.loss, convex, zero).place(zero).violation
+        top = _Columns(self.loss, convex, zero).evaluate(zero).violation
         for fall in FALL ** np.arange(3, -1, -1):
             strength = max(top * fall, convex.alpha)
             easier = _Columns(self.loss, with_alpha(convex, strength), zero)
-            here: Place | None = easier.place(zero)
-            ending = "done"
-            while here is not None and ending == "done" and here.violation > ROUNDING * strength:
-                here, ending = easier.improve(here)
-            if here is not None and ending == "done":
-                break
-        return (zero.x if here is None else here.point.x), strength
+            found, solved = easier.solved(easier.evaluate(zero), ROUNDING * strength)
+            if solved:
+                return found.point.x, strength
+        return zero.x, top
 
-    def newton_iterates(self, here: Place, ending: Ending) -> _Iterates:
+    def newton_iterates(self, current: EvaluatedPoint, ending: Ending) -> _Iterates:
         """`SupportNewton` in the columns that violate until these are solved for; in all, if they are many."""
-        every = ending == "curved" and self.is_small
-        columns = np.arange(here.x.size) if every else self.columns(here, 0 if self.out_of_memory else here.x.size)
+        x, out_of_memory = current.point.x, self.loss.out_of_memory
+        columns = self.columns(current, 0 if out_of_memory else x.size)
+        if ending == "curved" and self.is_small:
+            columns = np.arange(x.size)
         solver = SupportNewton(step="backtracking") if self.ratio <= LATE else SupportNewton(0.0)
-        if columns.size > here.x.size // 2 and not self.out_of_memory:
-            yield from _decreasing(solver, self.loss, self.penalty, here.point, here.objective)
+        if columns.size > x.size // 2 and not out_of_memory:
+            yield from _decreasing(solver, self.loss, self.penalty, current.point, current.objective)
         loss, penalty = self.loss.restrict(columns), self.penalty.restrict(columns)
-        start, x = Point(here.point.x[columns], here.point.prediction), here.point.x
-        enough = CLOSER * min(here.violation, penalty.alpha or here.violation)
-        for inner in islice(_decreasing(solver, loss, penalty, start, here.objective), MOST_STEPS):
+        start = Point(x[columns], current.point.prediction)
+        enough = CLOSER * min(current.violation, penalty.alpha or current.violation)
+        for inner in islice(_decreasing(solver, loss, penalty, start, current.objective), MOST_STEPS):
             point = Point(_with_entries(x, columns, inner.point.x), inner.point.prediction)
             if inner.optimality <= enough:
                 break
-            yield Iterate(point, inner.objective, here.violation)
-        return self.place(point)
+            yield Iterate(point, inner.objective, current.violation)
+        return self.evaluate(point)
 
-    def proximal_step(self, here: Place) -> Place:
-        """The place after a proximal step, whose length is found by backtracking."""
-        self._step = self._step or ProximalStep(self.loss, self.penalty, "backtracking", here.point)
-        new = self.place(self._step(here.point))
-        return new if new.objective <= here.objective else here
+    def proximal_step(self, current: EvaluatedPoint) -> EvaluatedPoint:
+        """A proximal step, whose length is found by backtracking."""
+        self._step = self._step or ProximalStep(self.loss, self.penalty, "backtracking", current.point)
+        new = self.evaluate(self._step(current.point))
+        return new if new.objective <= current.objective else current
 
-    def columns(self, here: Place, most: int = 0) -> Any:
-        """The working set; ``most`` violators are taken, where there are as many."""
-        return here.columns_to_change(VIOLATING, self.free, most)
+    def columns(self, current: EvaluatedPoint, most: int = 0) -> Any:
+        """The working set; ``most`` violating columns are taken, where there are as many."""
+        return current.columns_to_change(VIOLATING, self.unpenalised, most)
 
-    def improve(self, here: Place) -> tuple[Place | None, Ending]:
-        """A better place, or None; and whether columns are better left to another solver."""
-        columns = self.columns(here)
-        if self._is_dependent(here, columns) or columns.size > LARGEST or not self.fits(columns.size):
-            return here, "unsolved"
+    def improve(self, current: EvaluatedPoint) -> tuple[EvaluatedPoint | None, Ending]:
+        """A better point, or None; and whether columns are better left to another solver."""
+        columns = self.columns(current)
+        if self._is_dependent(current, columns) or columns.size > LARGEST or not self.fits(columns.size):
+            return current, "unsolved"
         # Zero may be no minimum though nothing violates the Lasso's condition there; a prox leads away from it.
-        if np.abs(here.slope[columns]).max(initial=0.0) <= CLOSER * here.violation:
+        target = CLOSER * current.violation
+        if np.abs(current.slope[columns]).max(initial=0.0) <= target:
             return None, "done"
-        penalty, x, target = self.penalty.restrict(columns), here.point.x, CLOSER * here.violation
-        model = GramDescent(self.loss.hessian(here.point, columns), x[columns], here.gradient[columns])
+        loss, penalty, x = self.loss, self.penalty.restrict(columns), current.point.x
+        model = GramDescent(loss.hessian(current.point, columns), x[columns], current.gradient[columns])
         solved = model.solve(penalty, target)
         self.ratio = model.curvature_ratio(penalty)
-        curved = self.ratio > (CURVED if self.loss.is_quadratic or not self.is_small else 0.0)
-        if curved and here.violation > CLOSER * self.penalty.alpha:
-            return here, "curved"
-        if self.loss.is_quadratic:
-            point = self.loss.point_within(_with_entries(x, columns, model.x), columns)
+        curved = self.ratio > (CURVED if loss.is_quadratic or not self.is_small else 0.0)
+        if curved and current.violation > CLOSER * self.penalty.alpha:
+            return current, "curved"
+        if loss.is_quadratic:
+            point = loss.point_within(_with_entries(x, columns, model.x), columns)
         else:
-            start, loss = Point(x[columns], here.point.prediction), self.loss.restrict(columns)
-            inner, _, solved = minimise_by_models(loss, penalty, start, here.gradient[columns], target)
+            start = Point(x[columns], current.point.prediction)
+            given = loss.restrict(columns), penalty, start, current.gradient[columns], target
+            inner, _, solved = minimise_by_models(*given)
             point = Point(_with_entries(x, columns, inner.x), inner.prediction)
-        return self._better(self.place(point), here), "done" if solved else "unsolved"
+        return self._better(self.evaluate(point), current), "done" if solved else "unsolved"
 
-    def _is_dependent(self, here: Place, columns: Any) -> bool:
+    def _is_dependent(self, current: EvaluatedPoint, columns: Any) -> bool:
         """Whether more columns than rows are to be followed by a homotopy, without descent.
 
         Where a full set of violating columns is dependent by itself (on 24 problems of 100 x 1000 cosines that led
         to a lower objective 4 times, to a higher one never), or nearly as many columns as rows are in use (on the
         paper's problem descent took 0.03 s with 420 of 500 in use and 3 s with 490, the homotopy 0.15 and 0.4 s).
         """
-        rows = here.point.prediction.shape[0]
-        many = rows <= VIOLATING or np.count_nonzero(here.x) > 0.9 * rows
+        rows = current.point.prediction.shape[0]
+        many = rows <= VIOLATING or np.count_nonzero(current.x) > 0.9 * rows
         return self.may_follow and columns.size > rows and bool(many)
 
-    def _better(self, new: Place, here: Place) -> Place | None:
-        """The new place if its objective is lower or, near the end where only slopes can tell, its violation."""
-        if new.objective < here.objective:
+    def _better(self, new: EvaluatedPoint, current: EvaluatedPoint) -> EvaluatedPoint | None:
+        """The new point if its objective is lower or, near the end where only slopes differ, its violation."""
+        if new.objective < current.objective:
             return new
         level = (
-            new.objective <= here.objective + self.rounding(here)
-            or rise(self.loss, self.penalty, new.point, here.point, here.gradient) <= 0
+            new.objective <= current.objective + self.rounding(current)
+            or rise(self.loss, self.penalty, new.point, current.point, current.gradient) <= 0
         )
-        return new if level and new.violation < here.violation else None
+        return new if level and new.violation < current.violation else None
 
 
 def _named(method: str, iterates: _Iterates) -> _Iterates:
-    """The same iterates, which tell by which solver they were made."""
+    """The same iterates with the name of the solver that made them."""
     while True:
         try:
             iterate = next(iterates)
