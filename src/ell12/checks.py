@@ -194,8 +194,9 @@ def check_positive(value: Any, name: str, *words: str) -> None:
 def check_flags(*, optional: bool = False, **arguments: Any) -> None:
     """Raise, with the argument's name, on anything but True and False, or 1 and 0; None may be allowed."""
     for name, value in arguments.items():
-        is_flag = isinstance(value, bool | int | np.bool_ | np.integer) and value in (0, 1)
-        if not (is_flag or (optional and value is None)):
+        if not (isinstance(value, int | np.integer | np.bool) and value in (0, 1)) and not (
+            optional and value is None
+        ):
             raise ValueError(f"{name} must be True or False{' or None' * optional}, got {value!r}")
 
 
