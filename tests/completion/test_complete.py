@@ -131,7 +131,7 @@ def test_every_solver_comes_to_the_same_minimum(solver):
         ({"max_rank": 0}, "max_rank"),
         ({"max_rank": "most"}, "max_rank"),
         ({"scale": "rows"}, "scale"),
-        ({"center": "rows"}, "center"),
+        ({"center": "rows"}, "center must be 'auto' or 'mean' or 'columns' or 'biases', got 'rows'"),
         ({"center": ["rows"]}, "center"),
         ({"tol": "small"}, "tol must be a number >= 0, got 'small'"),
         ({"tol": None}, "tol must be a number >= 0, got None"),

@@ -5,7 +5,7 @@ import pytest
 
 from ell12 import L12Imputer, Observed, Run, SpectralL12, Status, complete_matrix
 from ell12.completion.complete import completed
-from ell12.completion.hidden_entries import HiddenEntries, HiddenEntryChoice, HiddenEntrySearch, SearchSpace
+from ell12.completion.hidden_entries import HiddenEntries, HiddenEntrySearch, search_space
 from ell12.completion.offsets import Centred, fit_offsets
 from ell12.datasets import synthetic_ratings
 from ell12.protocols import with_alpha
@@ -21,21 +21,23 @@ def ratings(seed=0, shape=(150, 120), count=3000, **options):
 
 def test_ratings_and_tables_have_their_options():
     sparse, dense = ratings(), Observed.from_mask(np.ones((4, 4)), np.eye(4) < 1)
-    spaces = [SearchSpace.suited_to(observed, **AUTO) for observed in (sparse, dense)]
-    assert [space.centers for space in spaces] == [("biases",), ("columns", None)]
-    assert [[shape.l2_weight for shape in space.penalties] for space in spaces] == [[0.5], [1.0, 0.5]]
-    assert [space.ranks for space in spaces] == [(8, 4, 16), (None,)]
-    asked = SearchSpace.suited_to(sparse, center=None, penalty=SHAPES[0], max_rank=5, scale=None)
-    assert asked.first == HiddenEntryChoice(None, None, SHAPES[0], 5)
-    assert (asked.centers, asked.ranks) == ((None,), (5,))
+    spaces = [search_space(observed, **AUTO) for observed in (sparse, dense)]
+    assert [space["center"] for space in spaces] == [("biases",), ("columns", None)]
+    assert [[shape.l2_weight for shape in space["penalty"]] for space in spaces] == [[0.5], [1.0, 0.5]]
+    assert [space["max_rank"] for space in spaces] == [(8, 4, 16), (None,)]
+    asked = {"center": None, "scale": None, "penalty": SHAPES[0], "max_rank": 5}
+    assert {name: list(values) for name, values in search_space(sparse, **asked).items()} == {
+        name: [value] for name, value in asked.items()
+    }
 
 
 def test_choices_are_those_of_the_least_error_and_fits_are_near_exact_ones():
     observed = ratings(0, (200, 150), 5000, rank=3, factor_deviation=1.0, noise=0.5)
     search = HiddenEntrySearch(observed, None, 9)
-    spaces = [SearchSpace(("biases",), (shape,), (rank,)) for shape in SHAPES for rank in (1, 4)]
+    plain = {"center": ("biases",), "scale": (None,), "penalty": SHAPES, "max_rank": (1, 4)}
+    spaces = [plain | {"penalty": [shape], "max_rank": [rank]} for shape in SHAPES for rank in (1, 4)]
     alone = [search.best(space).error for space in spaces]
-    best = search.best(SearchSpace(("biases", "mean"), SHAPES, (1, 4)))
+    best = search.best(plain | {"center": ("biases", "mean")})
     assert best.error <= min(alone) * 1.01 < max(alone)
     ((centred, hidden),) = best.tasks
     exact = completed(centred, with_alpha(best.choice.penalty, best.alpha), best.choice.max_rank, tol=1e-6)

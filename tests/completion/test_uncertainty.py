@@ -90,8 +90,7 @@ def test_the_prediction_of_a_hidden_entry_knows_nothing_of_its_value(learn):
         model = L12Imputer("noise", random_state=0).fit(known)  # the same choices
         model._known = Observed.of(changed)
         errors = getattr(uncertainty, learn)(model, model._known, np.random.default_rng(0))
-        columns = np.concatenate([part.columns for part in errors])
-        predictions.append(np.concatenate([part.errors for part in errors]) / UNITS[columns])
+        predictions.append(errors[0] / UNITS[errors[1].astype(int)])
     moves = predictions[1] - predictions[0]
     # Its own error moves as its value does; what is predicted of others moves less.
     assert np.sort(np.abs(moves))[-2] < 2.5

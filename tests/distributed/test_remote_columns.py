@@ -109,7 +109,7 @@ def test_only_steep_products_and_columns_asked_for_come_back(genotypes):
     np.testing.assert_allclose(values, products[where], rtol=1e-12)
     each = np.where(np.arange(COLUMNS) < 80, 0.0, np.inf)
     np.testing.assert_array_equal(X.source.products(vectors, each)[0], np.arange(80))
-    seen, found = X.look(vectors, least)
+    seen, found = X.products(vectors, least)
     np.testing.assert_array_equal(seen, where)
     np.testing.assert_allclose(found, values)
     found = X.source.blocks.results
@@ -187,7 +187,7 @@ def test_a_path_that_loses_its_data_keeps_what_it_solved():
     pass_on, calls = X.source.products, counting(X)
 
     def lose(vectors, least):
-        if calls.count("look") == 4:
+        if calls.count("products") == 4:
             raise DataUnavailable("gone")
         return pass_on(vectors, least)
 
@@ -233,7 +233,7 @@ def test_columns_can_be_scaled(genotypes):
     means, vectors = X.moments()[0], np.random.default_rng(3).standard_normal((ROWS, 2))
     products = (scaled - means).T @ vectors
     least = np.median(np.abs(products).max(axis=1))
-    where, found = CenteredColumns(X, means, constant=1.0).look(vectors, least)
+    where, found = CenteredColumns(X, means, constant=1.0).products(vectors, least)
     assert np.isin(np.flatnonzero(np.abs(products).max(axis=1) >= least), where).all()
     np.testing.assert_allclose(found[:-1], products[where[:-1]], rtol=1e-9)
     assert where[-1] == COLUMNS

@@ -143,7 +143,7 @@ def test_a_look_tells_the_steep_products_alone(genotypes):
     products = (genotypes / X.scales).T @ vectors
     size, n = np.abs(products).max(axis=1), genotypes.shape[1]
     for least in (np.median(size), np.where(np.arange(n) % 2, 0.0, np.inf), 0.0):
-        where, found = X.look(vectors, least)
+        where, found = X.products(vectors, least)
         np.testing.assert_array_equal(where, np.flatnonzero(size >= least))
         np.testing.assert_allclose(found, products[where], rtol=1e-12, atol=1e-12)
 

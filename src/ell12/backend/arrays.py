@@ -13,16 +13,10 @@ from typing import Any
 
 import array_api_compat.numpy
 import numpy as np
-from array_api_compat import (
-    array_namespace,
-    device,
-    is_array_api_obj,
-    is_array_api_strict_namespace,
-    is_cupy_array,
-    is_jax_namespace,
-    is_torch_array,
-    is_torch_namespace,
-)
+from array_api_compat import array_namespace, device, is_array_api_obj, is_array_api_strict_namespace
+from array_api_compat import is_cupy_array as is_cupy
+from array_api_compat import is_jax_array as is_jax
+from array_api_compat import is_torch_array as is_torch
 
 Array = Any  # any array of the array API standard: NumPy, PyTorch, CuPy, JAX
 
@@ -74,19 +68,11 @@ def in_memory(x: Array) -> bool:
     return is_numpy(x) or (is_torch(x) and x.device.type == "cpu")
 
 
-def is_torch(x: Array) -> bool:
-    """Whether x is a PyTorch tensor."""
-    return is_torch_array(x)
-
-
-def is_cupy(x: Array) -> bool:
-    """Whether x is a CuPy array."""
-    return is_cupy_array(x)
-
-
 def is_complex(x: Array) -> bool:
     """Whether x holds complex numbers."""
-    return x.dtype.kind == "c" if is_numpy(x) else bool(namespace(x).isdtype(x.dtype, "complex floating"))
+    if type(x) is np.ndarray:
+        return x.dtype.kind == "c"
+    return bool(namespace(x).isdtype(x.dtype, "complex floating"))
 
 
 def as_floating(x: Any, name: str, *, sparse: bool = False) -> Array:
@@ -99,15 +85,15 @@ def as_floating(x: Any, name: str, *, sparse: bool = False) -> Array:
     refuse_masked(x, name)
     if not sparse and getattr(x, "is_sparse", False):
         raise TypeError(f"{name} must be a dense array, got a sparse tensor")
-    if (isinstance(x, np.ndarray | np.generic) and not is_numpy(x)) or not is_array_api_obj(x):
+    if isinstance(x, np.ndarray | np.generic) or not is_array_api_obj(x):
         try:
             x = np.asarray(x)
         except (TypeError, ValueError) as error:  # such as rows of different lengths
             raise type(error)(f"{name} is no array of numbers: {error}") from None
-    if is_numpy(x) and x.dtype.kind in "fc":
-        return x if x.dtype.isnative and x.flags.aligned else np.array(x, dtype=x.dtype.newbyteorder("="))
-    if is_numpy(x) and x.dtype.kind not in "biu":
-        raise TypeError(f"{name} must hold numbers, got dtype {x.dtype}")
+        if x.dtype.kind in "fc":
+            return x if x.dtype.isnative and x.flags.aligned else np.array(x, dtype=x.dtype.newbyteorder("="))
+        if x.dtype.kind not in "biu":
+            raise TypeError(f"{name} must hold numbers, got dtype {x.dtype}")
     xp = namespace(x)
     if xp.isdtype(x.dtype, ("real floating", "complex floating")) or is_half(x):
         return x
@@ -135,10 +121,9 @@ def is_half(x: Array) -> bool:
 
 def stop_gradient(x: Array) -> Array:
     """``x`` without its derivative: for scales that cancel, whose own derivatives could overflow."""
-    xp = namespace(x)
-    if is_torch_namespace(xp):
+    if is_torch(x):
         return x.detach()
-    if is_jax_namespace(xp):
+    if is_jax(x):
         from jax.lax import stop_gradient
 
         return stop_gradient(x)
@@ -157,16 +142,13 @@ def as_array_of(value: Any, x: Array) -> Array:
         if is_numpy(x):
             return as_numpy(value).astype(dtype)
         return value if value.dtype == dtype else namespace(x).astype(value, dtype)
-    return _send(np.asarray(value, dtype=np.float64), x, dtype=dtype)
-
-
-def indices_like(value: np.ndarray, x: Array) -> Array:
-    """A NumPy array of integers or truth values as an array of the kind and device of x."""
-    return _send(value, x)
+    return indices_like(np.asarray(value, dtype=np.float64), x, dtype=dtype)
 
 
 def as_numpy(x: Any) -> np.ndarray:
     """``x`` as a NumPy array, fetched from its device if it is not on this one."""
+    if type(x) is np.ndarray:
+        return x
     if is_torch(x):
         return x.detach().cpu().resolve_conj().resolve_neg().numpy()
     if is_cupy(x):
@@ -183,32 +165,29 @@ def to_device_of(value: Array, A: Any, name: str) -> Array:
         if isinstance(A, np.ndarray) and not is_numpy(value):
             raise TypeError(f"{name} must be a NumPy array like A, got {type(value).__name__}")
         return value
-    return _send(value, A) if is_numpy(value) else value
+    return indices_like(value, A) if is_numpy(value) else value
 
 
 def arange_like(x: Array) -> Array:
     """``0, 1, ..., n - 1`` along the last axis of x, on its device."""
-    xp = namespace(x)
-    if is_jax_namespace(xp):  # a traced array has no device
-        return xp.arange(x.shape[-1])
-    return xp.arange(x.shape[-1], device=device(x))
+    return namespace(x).arange(x.shape[-1], **_where(x))
 
 
-def _send(value: np.ndarray, x: Array, **dtype: Any) -> Array:
-    xp, value = namespace(x), np.asarray(value, order="C")  # PyTorch takes no array that runs backwards
-    if is_jax_namespace(xp):
-        return xp.asarray(value, **dtype)
-    return xp.asarray(value, **dtype, device=device(x))
+def indices_like(value: np.ndarray, x: Array, **dtype: Any) -> Array:
+    """A NumPy array of integers or truth values as an array of the kind and device of x."""
+    # PyTorch takes no array that runs backwards.
+    return namespace(x).asarray(np.asarray(value, order="C"), **dtype, **_where(x))
+
+
+def _where(x: Array) -> dict[str, Any]:
+    """The device of x as an argument; JAX's traced arrays have none."""
+    return {} if is_jax(x) else {"device": device(x)}
 
 
 def real_dtype(x: Array) -> Any:
     """The dtype of the modulus of x."""
-    xp = namespace(x)
-    if x.dtype == getattr(xp, "complex64", None):
-        return xp.float32
-    if x.dtype == getattr(xp, "complex128", None):
-        return xp.float64
-    return x.dtype
+    real = {"complex64": "float32", "complex128": "float64"}.get(str(x.dtype).rpartition(".")[2])
+    return x.dtype if real is None else getattr(namespace(x), real)
 
 
 def is_number(value: Any) -> bool:
@@ -218,7 +197,7 @@ def is_number(value: Any) -> bool:
 
 def inner(x: Array, y: Array) -> float:
     """The real inner product ``Re <x, y>`` over all entries."""
-    if is_numpy(x):
+    if type(x) is np.ndarray:
         return float(np.vdot(x, y).real)
     xp = namespace(x, y)
     pieces = is_cupy(x) and x.flags.c_contiguous and y.flags.c_contiguous and 0 < x.size == y.size <= LONGEST_DOT
@@ -238,12 +217,13 @@ def inner(x: Array, y: Array) -> float:
 
 def norm(x: Array) -> float:
     """The Euclidean norm over all entries, without overflow or underflow."""
-    if is_numpy(x):  # whose inner product never warns
-        square = inner(x, x)
+    if type(x) is np.ndarray:  # whose inner product never warns
+        square = float(np.vdot(x, x).real)
     else:
         with np.errstate(over="ignore", invalid="ignore"):
             square = inner(x, x)
-    if safe_square(square, x):
+    tiny, huge = _square_range(x.dtype)
+    if tiny < square < huge:
         return math.sqrt(square)
     largest = max_abs(x)
     if largest == 0 or not math.isfinite(largest):
@@ -264,7 +244,7 @@ def _square_range(dtype: Any) -> tuple[float, float]:
 
 def max_abs(x: Array) -> float:
     """The largest modulus of the entries; 0 for an empty array."""
-    if is_numpy(x):
+    if type(x) is np.ndarray:
         if x.dtype.kind == "f":  # two passes without a temporary
             return abs(max(float(x.max(initial=0.0)), -float(x.min(initial=0.0))))
         return float(np.abs(x).max(initial=0.0))
@@ -278,6 +258,8 @@ def max_abs(x: Array) -> float:
 
 def count_true(x: Array) -> int:
     """How many entries are true."""
+    if type(x) is np.ndarray:
+        return int(np.count_nonzero(x))
     xp = namespace(x)
     return int(xp.sum(xp.astype(x, xp.int32)))
 
@@ -306,10 +288,8 @@ def square_fits(x: Array) -> bool:
 
 def _square(x: np.ndarray) -> float:
     """The sum of squares, without a copy of what is not in one piece."""
-    if x.flags.c_contiguous or x.dtype.kind == "c":
-        return inner(x, x)
-    if x.flags.f_contiguous:
-        return inner(x.T, x.T)
+    if x.flags.forc or x.dtype.kind == "c":
+        return inner(x.T, x.T) if x.flags.f_contiguous else inner(x, x)
     axes = list(range(x.ndim))
     return float(np.einsum(x, axes, x, axes, []))
 
@@ -351,7 +331,7 @@ def orthogonalise(x: Array, basis: list[Array]) -> Array:
 def scatter(values: Array, indices: Array, size: int) -> Array:
     """Return a vector of ``size`` zeros with ``values`` at the given, different, ``indices``."""
     xp = namespace(values)
-    if is_jax_namespace(xp):
+    if is_jax(values):
         return xp.zeros(size, dtype=values.dtype).at[indices].set(values)
     zeros = xp.zeros(size, dtype=values.dtype, device=device(values))
     if not is_array_api_strict_namespace(xp):

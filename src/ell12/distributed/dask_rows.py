@@ -18,7 +18,7 @@ from dask.delayed import Delayed, delayed
 from distributed import Future
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-from ell12.distributed.executor import Blocks, active_client, compute, reaching
+from ell12.distributed.executor import Blocks, active_client, compute
 from ell12.losses import LinearLoss, SquaredLoss
 from ell12.losses.block_of_rows import BlockKind, make_block
 from ell12.losses.moments import Moments, moments
@@ -86,32 +86,32 @@ def rows_loss(
     array([ 2.5547, -3.8321,  0.    ,  0.    ])
     """
     check_kind(kind)
-    if persist not in (True, False, "auto"):
-        raise ValueError(f"persist must be True, False or 'auto', got {persist!r}")
+    check_persist(persist)
     X, y, weight = aligned_rows(X, y, sample_weight)
     if y.ndim != 1:
         raise ValueError(f"y must be a vector, got shape {y.shape}; make one loss for each of its columns")
     scale = kind(np.ones((1, 1)), np.ones(1), scale=scale, **options).scale  # also checks the options
     shape = BlockKind(kind, options, X.shape[1], intercept)
-    if not use_gram(gram, kind, X):
-        return RowsLoss.over(make_blocks(shape, X, y, weight, persist), shape, floating(X.dtype), scale)
-    found = make_blocks(shape, X, y, weight, persist=False).total("moments", moments, True, "target")
-    check_rows(found)
-    return quadratic_loss(found, X.shape[1], intercept=intercept, scale=scale, dtype=floating(X.dtype))
+    use_moments = use_gram(gram, kind, X)
+    blocks = make_blocks(shape, X, y, weight, persist and not use_moments)
+    if not use_moments:
+        return RowsLoss.over(blocks, shape, floating(X.dtype), scale)
+    G, c, square = total_moments(blocks, True, "target").normal_equations(X.shape[1], 0, intercept)
+    return QuadraticLoss(scale * G, scale * c, scale * square / 2, floating(X.dtype))
 
 
-def check_rows(found: Moments) -> None:
-    """Raise where no block holds any row."""
+def check_persist(persist: Any) -> None:
+    """Raise on anything but True, False and "auto"."""
+    if persist not in (True, False, "auto"):
+        raise ValueError(f"persist must be True, False or 'auto', got {persist!r}")
+
+
+def total_moments(blocks: Blocks, products: bool, role: str) -> Moments:
+    """The `moments` of all blocks, some of which must hold rows."""
+    found = blocks.total("moments", moments, products, role)
     if found.rows == 0:
         raise ValueError("X has no rows: all of its chunks are empty")
-
-
-def quadratic_loss(
-    found: Moments, width: int, k: int = 0, *, intercept: bool = False, scale: float, dtype: Any
-) -> QuadraticLoss:
-    """``scale/2 ||A x - b||^2`` from the moments of the columns of A and of the targets, b being the k-th."""
-    G, c, square = found.normal_equations(width, k, intercept)
-    return QuadraticLoss(scale * G, scale * c, scale * square / 2, dtype)
+    return found
 
 
 def floating(dtype: Any) -> Any:
@@ -125,13 +125,11 @@ def use_gram(gram: bool | str, kind: type[LinearLoss], X: Any) -> bool:
     """Whether the products of the columns are to stand for the rows."""
     if gram not in (True, False, "auto"):
         raise ValueError(f"gram must be True, False or 'auto', got {gram!r}")
-    squared = issubclass(kind, SquaredLoss)
-    if gram is True and not squared:
+    if gram is True and not issubclass(kind, SquaredLoss):
         raise ValueError(f"gram=True needs a squared loss, not {kind.__name__}")
     # A number of rows that is not known compares as false, and is taken to be large.
-    return squared and (
-        gram is True or (gram == "auto" and X.shape[1] <= GRAM_COLUMNS and not X.shape[0] < X.shape[1])
-    )
+    is_small = X.shape[1] <= GRAM_COLUMNS and not X.shape[0] < X.shape[1]
+    return gram is True or (gram == "auto" and issubclass(kind, SquaredLoss) and is_small)
 
 
 KEPT_SHARE = 0.5  # of the workers' memory: the rest is theirs to work with
@@ -169,12 +167,8 @@ def aligned_rows(X: Any, y: Any, sample_weight: Any = None) -> tuple[da.Array, d
 
 def _warn_of_columns(X: Any) -> None:
     """Warn where chunks of columns would be put together into one."""
-    if (
-        isinstance(X, da.Array)
-        and X.ndim == 2
-        and X.numblocks[0] == 1 < X.numblocks[1]
-        and X.shape[0] < X.shape[1]
-    ):
+    is_wide = isinstance(X, da.Array) and X.ndim == 2 and X.shape[0] < X.shape[1]
+    if is_wide and X.numblocks[0] == 1 < X.numblocks[1]:
         warnings.warn(
             f"X has {X.numblocks[1]} chunks of columns and one of rows: all is put together on one worker."
             " ell12.distributed.columns(X) leaves columns where they are",
@@ -185,22 +179,22 @@ def _warn_of_columns(X: Any) -> None:
 def _beside_rows(values: Any, X: da.Array, name: str) -> da.Array:
     """Values of the rows of X, chunked as X is. Unknown lengths are counted only where they are needed."""
     values = _joined_arrays([values])[0] if _is_frame(values) else values
-    in_memory = not isinstance(values, da.Array)
-    values = np.asarray(values) if in_memory else values
-    _check_dimensions(values, name)
     known = not any(map(math.isnan, X.chunks[0]))
-    if in_memory:
+    if not isinstance(values, da.Array):
+        values = da.from_array(np.asarray(values), chunks=-1)
         if not known:
             raise TypeError(f"{name} must be a dask array, since the lengths of X's chunks are not known")
-        _check_length(values.shape, X.shape[0], name)
-        return da.from_array(values, chunks=(X.chunks[0], *values.shape[1:]))
+    if values.ndim != 1 and (values.ndim != 2 or name == "sample_weight"):
+        allowed = "one dimension" if name == "sample_weight" else "one or two dimensions"
+        raise ValueError(f"{name} must have {allowed}, got shape {values.shape}")
     lengths = X.chunks[0]
     if not known or math.isnan(values.shape[0]):
         if values.numblocks[0] == X.numblocks[0]:
             return values
         lengths, values = _count_rows(X), values.copy()
         values._chunks = (_count_rows(values), *values.chunks[1:])
-    _check_length(values.shape, sum(lengths), name)
+    if values.shape[0] != sum(lengths):
+        raise ValueError(f"{name} must have {sum(lengths)} rows to fit X, got shape {values.shape}")
     return values.rechunk((lengths, *values.shape[1:]))
 
 
@@ -219,14 +213,7 @@ def make_blocks(kind: BlockKind, X: da.Array, y: da.Array, weight: da.Array | No
         make(shared, number, *parts, dask_key_name=f"ell12-block-{token}-{number}")
         for number, parts in enumerate(columns)
     ]
-    keep = persist is True or (persist == "auto" and not is_held(X) and fits(X, active_client()))
-    return Blocks(kept(blocks) if keep else blocks)
-
-
-def kept(blocks: list[Delayed]) -> list[Delayed]:
-    """The blocks, made now, which the workers keep."""
-    with reaching(active_client()):
-        return list(dask.persist(*blocks, optimize_graph=False))
+    return Blocks(blocks, keeps(X, persist))
 
 
 def _is_frame(values: Any) -> bool:
@@ -264,18 +251,6 @@ def _as_plain(values: Any) -> Any:
     return values.astype(np.float64) if numbers and np.asarray(values._meta).dtype == object else values
 
 
-def _check_dimensions(values: Any, name: str) -> None:
-    if name == "sample_weight" and values.ndim != 1:
-        raise ValueError(f"sample_weight must have one dimension, got shape {values.shape}")
-    if values.ndim not in (1, 2):
-        raise ValueError(f"{name} must have one or two dimensions, got shape {values.shape}")
-
-
-def _check_length(shape: tuple[int, ...], rows: int, name: str) -> None:
-    if shape[0] != rows:
-        raise ValueError(f"{name} must have {rows} rows to fit X, got shape {shape}")
-
-
 def chunks(values: da.Array | None, count: int = 0) -> Iterator[Delayed | None]:
     """The chunks of rows, or None in place of each.
 
@@ -284,15 +259,17 @@ def chunks(values: da.Array | None, count: int = 0) -> Iterator[Delayed | None]:
     return iter([None] * count) if values is None else iter(values.to_delayed(optimize_graph=False).ravel())
 
 
-def is_held(X: da.Array) -> bool:
-    """Whether the workers keep the chunks of X already, as after ``X.persist()``."""
+def keeps(X: da.Array, persist: bool | str) -> bool:
+    """Whether workers are to keep blocks of X. "auto": if they do not keep X, as after ``X.persist()``, but can.
+
+    What has no known size is left to Dask, which spills.
+    """
+    if persist != "auto":
+        return bool(persist)
     graph = X.__dask_graph__()
-    return all(isinstance(graph.get(key), Future) for key in dask.core.flatten(X.__dask_keys__()))
-
-
-def fits(X: da.Array, client: Any) -> bool:
-    """Whether the workers can keep X; what has no known size is left to Dask, which spills."""
-    return scipy.sparse.issparse(X._meta) or not X.nbytes > KEPT_SHARE * memory(client)  # it may be NaN
+    if all(isinstance(graph.get(key), Future) for key in dask.core.flatten(X.__dask_keys__())):
+        return False
+    return scipy.sparse.issparse(X._meta) or not X.nbytes > KEPT_SHARE * memory(active_client())  # it may be NaN
 
 
 def memory(client: Any) -> float:
@@ -301,6 +278,6 @@ def memory(client: Any) -> float:
         return float(psutil.virtual_memory().available)
     try:
         workers = client.scheduler_info(n_workers=-1)["workers"]
-    except TypeError:  # before Dask 2025 there was no such argument, and all workers were listed
+    except TypeError:  # before Dask 2025.4 there was no such argument, and all workers were listed
         workers = client.scheduler_info()["workers"]
     return float(sum(worker["memory_limit"] or math.inf for worker in workers.values()))

@@ -53,14 +53,11 @@ def reaching(client: Any) -> Iterator[None]:
 
 def compute(client: Any, tasks: Sequence[Delayed]) -> list[Any]:
     """What the tasks give. Raise `ell12.protocols.DataUnavailable` where they cannot be run any more."""
-    with reaching(client):
-        own = getattr(
-            dask.base.get_scheduler(), "__self__", None
-        )  # a scheduler chosen by Dask's settings goes first
-        if client is None or not isinstance(own, Client):
+    with reaching(client), dask.config.set(LARGE_GRAPHS):
+        scheduler = getattr(dask.base.get_scheduler(), "__self__", None)  # one of Dask's settings goes first
+        if client is None or not isinstance(scheduler, Client):
             return list(dask.compute(*tasks, optimize_graph=False))
-        futures = client.compute(list(tasks), optimize_graph=False)
-        return _gathered(client, futures)
+        return _gathered(client, client.compute(list(tasks), optimize_graph=False))
 
 
 def _gathered(client: Any, futures: list[Any]) -> list[Any]:
@@ -98,7 +95,7 @@ FAN_IN = 8  # The results of this number of blocks are added at a time, on a wor
 
 
 class Blocks:
-    """Blocks of rows, each a task of Dask, and passes over them.
+    """Blocks of rows, each a task of Dask that is computed now and kept if so said, and passes over them.
 
     Attributes
     ----------
@@ -106,75 +103,54 @@ class Blocks:
         How many passes were made.
     """
 
-    def __init__(self, blocks: Sequence[Delayed]) -> None:
-        self.blocks = list(blocks)
-        self.passes = 0
+    def __init__(self, blocks: Sequence[Delayed], keep: bool = False) -> None:
         self._client = active_client()  # Dask itself would go on with threads once this one is closed
+        with reaching(self._client):
+            self.blocks = list(dask.persist(*blocks, optimize_graph=False) if keep else blocks)
+        self.passes = 0
 
-    def total(
-        self, name: str, function: Callable[..., Any], *arguments: Any, each: Sequence[Any] | None = None
-    ) -> Any:
-        """``sum_i function(block_i, *arguments)``: one pass, in which nothing else moves.
+    def total(self, *what: Any, **which: Any) -> Any:
+        """The sum of `results`: one pass, in which nothing else moves.
 
-        With ``each``, ``function(block_i, each_i, *arguments)``.
-
-        The tasks are called ``ell12-<name>``. The sum is a tree of fixed shape, so that its rounding does not
-        depend on which worker is done first, nor on whether one has been lost.
+        It is a tree of fixed shape, so that its rounding does not depend on which worker is done first, nor on
+        whether one has been lost.
         """
-        token, parts = self._tasks(name, function, arguments, each, range(len(self.blocks)))
-        add, level = delayed(_add, pure=False), 0
+        parts, add = self._tasks(*what, **which), delayed(_add, pure=False)
         while len(parts) > 1:
             groups = [parts[i : i + FAN_IN] for i in range(0, len(parts), FAN_IN)]
-            parts = [add(group, dask_key_name=f"ell12-sum-{token}-{level}-{i}") for i, group in enumerate(groups)]
-            level += 1
+            parts = [add(group, dask_key_name=f"ell12-sum-{uuid.uuid4().hex}") for group in groups]
         self.passes += 1
-        with dask.config.set(LARGE_GRAPHS):
-            return compute(self._client, parts)[0]
+        return compute(self._client, parts)[0]
 
-    def results(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        *arguments: Any,
-        of: Sequence[int] | None = None,
-        each: Sequence[Any] | None = None,
-    ) -> list[Any]:
-        """``function(block_i, each_i, *arguments)`` for some blocks i or all, in this order; not counted."""
-        _, parts = self._tasks(name, function, arguments, each, range(len(self.blocks)) if of is None else of)
-        with dask.config.set(LARGE_GRAPHS):
-            return compute(self._client, parts)
+    def results(self, *what: Any, **which: Any) -> list[Any]:
+        """``function(block_i, *arguments)`` for all blocks, not counted as a pass.
+
+        Parameters
+        ----------
+        name : str
+            The tasks are called ``ell12-<name>``.
+        function, *arguments
+            Of the task; with ``each`` it is ``function(block_i, each_i, *arguments)``.
+        of : sequence of int, optional
+            The numbers of some blocks.
+        each : sequence, optional
+            An argument for each of these blocks.
+        """
+        return compute(self._client, self._tasks(*what, **which))
 
     def _tasks(
-        self,
-        name: str,
-        function: Callable[..., Any],
-        arguments: tuple[Any, ...],
-        each: Sequence[Any] | None,
-        of: Sequence[int],
-    ) -> tuple[str, list[Delayed]]:
-        """One task for each of the blocks, and the token in their names."""
-        token = uuid.uuid4().hex
+        self, name: str, function: Callable[..., Any], *arguments: Any, of: Any = None, each: Any = None
+    ) -> list[Delayed]:
+        blocks = self.blocks if of is None else [self.blocks[i] for i in of]
+        # What belongs to one block goes within its task: a task of its own would cost twice as much.
+        own = [()] * len(blocks) if each is None else [(part,) for part in each]
         short = sum(getattr(argument, "nbytes", 0) for argument in arguments) <= SHORT
-        sent = arguments if short else delayed(arguments, name=f"ell12-x-{token}", traverse=False)
-        call = delayed(_call, pure=False, traverse=False)
-        parts = []
-        for k, i in enumerate(of):
-            own = () if each is None else (each[k],)  # within the task: one of its own would cost twice as much
-            parts.append(call(function, self.blocks[i], own, sent, dask_key_name=f"ell12-{name}-{token}-{i}"))
-        return token, parts
-
-    def changed(
-        self, name: str, function: Callable[..., Any], *arguments: Any, each: Sequence[Any] | None, persist: bool
-    ) -> Blocks:
-        """The blocks ``function(block_i, each_i, *arguments)``, made once and kept, or anew in every pass."""
-        every = range(len(self.blocks))
-        _, blocks = self._tasks(name, function, arguments, [None for _ in every] if each is None else each, every)
-        if persist:
-            with reaching(self._client), dask.config.set(LARGE_GRAPHS):
-                blocks = list(dask.persist(*blocks, optimize_graph=False))
-        new = Blocks(blocks)
-        new.passes = self.passes + persist
-        return new
+        sent = arguments if short else delayed(arguments, name=f"ell12-x-{uuid.uuid4().hex}", traverse=False)
+        call, key = delayed(_call, pure=False, traverse=False), f"ell12-{name}-{uuid.uuid4().hex}"
+        return [
+            call(function, block, part, sent, dask_key_name=f"{key}-{i}")
+            for i, (block, part) in enumerate(zip(blocks, own, strict=True))
+        ]
 
     def loaded(self, random: Any = None) -> Iterator[tuple[int, Any]]:
         """The blocks with their numbers, brought to this process one by one, in a random order if one is given."""
@@ -197,7 +173,4 @@ def _aligned(value: Any) -> Any:
 
 
 def _add(parts: list[Any]) -> Any:
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
+    return sum(parts[1:], parts[0])

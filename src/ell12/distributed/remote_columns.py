@@ -1,4 +1,4 @@
-"""Columns on Dask's workers: each looks at its own, and sends back what is steep or asked for."""
+"""Columns on Dask's workers, which multiply with them and send back large products, or columns asked for."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ import scipy.sparse
 from dask.delayed import Delayed, delayed
 
 from ell12.backend import is_mapped, refuse_masked
-from ell12.distributed.dask_rows import KEPT_SHARE, fits, is_held, kept, memory
+from ell12.checks import naming
+from ell12.distributed.dask_rows import KEPT_SHARE, check_persist, keeps, memory
 from ell12.distributed.executor import Blocks, active_client, compute
-from ell12.losses.block_of_rows import as_matrix, naming_block
+from ell12.losses.block_of_rows import as_matrix
 from ell12.operators.column_sources import ColumnReader, MatrixColumns, as_source
 from ell12.operators.out_of_memory import Columns
 from ell12.protocols import Array, ColumnSource, offers
@@ -65,24 +66,20 @@ def columns(X: Any, *, persist: bool | str = "auto", scale: Any = False, sample_
     >>> X @ np.array([1.0, 0.0, 10.0]), X.T @ np.ones(2)
     (array([20.,  2.]), array([2., 2., 2.]))
     """
-    if persist not in (True, False, "auto"):
-        raise ValueError(f"persist must be True, False or 'auto', got {persist!r}")
-    return Columns(_source_of(X, persist), scale=scale, sample_weight=sample_weight)
-
-
-def _source_of(X: Any, persist: bool | str) -> RemoteColumns:
+    check_persist(persist)
     if isinstance(X, da.Array):
-        return _of_array(X, persist)
-    parts = list(X) if isinstance(X, list | tuple) else [X]
-    if parts and all(isinstance(part, Delayed) for part in parts):
-        return _of_delayed(parts, persist)
-    if parts and all(callable(part) or isinstance(part, str | os.PathLike) for part in parts):
-        return _of_files(parts, persist)
-    kinds = ", ".join(sorted({type(part).__name__ for part in parts})) or "nothing"
-    raise TypeError(
-        "X must be a dask array in chunks of columns, a path, a function that opens a source of columns, or a list"
-        f" of such or of delayed blocks; got {kinds}"
-    )
+        source = _of_array(X, persist)
+    else:
+        parts = list(X) if isinstance(X, list | tuple) else [X]
+        if parts and all(isinstance(part, Delayed) for part in parts):
+            source = _side_by_side(parts, persist is not False)
+        elif parts and all(callable(part) or isinstance(part, str | os.PathLike) for part in parts):
+            source = _of_files(parts, persist)
+        else:
+            kinds = ", ".join(sorted({type(part).__name__ for part in parts})) or "nothing"
+            allowed = "a dask array in chunks of columns, a path, a function that opens a source of columns"
+            raise TypeError(f"X must be {allowed}, or a list of such or of delayed blocks; got {kinds}")
+    return Columns(source, scale=scale, sample_weight=sample_weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,15 +93,6 @@ class RemoteColumns:
     shape: tuple[int, int]
     dtype: Any
     firsts: Array  # the number of each block's first column, and that of all columns at the end
-
-    @classmethod
-    def of(cls, blocks: Blocks, shapes: Sequence[tuple[int, int]], dtypes: Sequence[Any]) -> RemoteColumns:
-        """Blocks side by side."""
-        rows = sorted({shape[0] for shape in shapes})
-        if len(rows) > 1:
-            raise ValueError(f"all parts of X must have the same number of rows, got {rows[0]} and {rows[-1]}")
-        firsts = np.cumsum([0, *(shape[1] for shape in shapes)])
-        return cls(blocks, (rows[0], int(firsts[-1])), np.result_type(*dtypes), firsts)
 
     def __repr__(self) -> str:
         m, n = self.shape
@@ -121,7 +109,7 @@ class RemoteColumns:
         if concerned.size == 0:
             return np.empty((self.shape[0], 0), dtype=self.dtype)
         own = [columns[owner == i] - self.firsts[i] for i in concerned]
-        found = self.blocks.results("take", _take, of=concerned.tolist(), each=own)
+        found = self.blocks.results("take", partial(_ask, "take"), of=concerned.tolist(), each=own)
         if any(map(scipy.sparse.issparse, found)):
             return scipy.sparse.hstack(found, format="csc")
         return np.concatenate(found, axis=1)
@@ -132,21 +120,20 @@ class RemoteColumns:
         A number, or one for each column.
         """
         self.blocks.passes += 1
-        if np.ndim(least) == 0 or np.min(least) == np.max(least):
-            found = self.blocks.results("look", _products, float(np.max(least)), vectors)
-        else:
-            found = self.blocks.results("look", _products, vectors, each=np.split(least, self.firsts[1:-1]))
+        parts = np.split(np.broadcast_to(least, self.shape[1:]), self.firsts[1:-1])
+        each = [part if (part != part[0]).any() else float(part[0]) for part in parts]
+        found = self.blocks.results("products", _products, vectors, each=each)
         where = [numbers + first for (numbers, _), first in zip(found, self.firsts[:-1], strict=True)]
         return np.concatenate(where), np.concatenate([values for _, values in found])
 
     def combine(self, x: Array) -> Array:
         """``A x`` for x of shape (n, k): each block gets its entries, and the sum is made on the workers."""
-        return self.blocks.total("combine", _combine, each=np.split(x, self.firsts[1:-1]))
+        return self.blocks.total("combine", partial(_ask, "combine"), each=np.split(x, self.firsts[1:-1]))
 
     def moments(self, weight: Array | None) -> tuple[Array, Array]:
         """The means of the columns and the sums of squares about them."""
         self.blocks.passes += 1
-        means, squares = zip(*self.blocks.results("moments", _moments, weight), strict=True)
+        means, squares = zip(*self.blocks.results("moments", partial(_ask, "moments"), weight), strict=True)
         return np.concatenate(means), np.concatenate(squares)
 
 
@@ -163,20 +150,9 @@ def _of_array(X: da.Array, persist: bool | str) -> RemoteColumns:
     if 0 in X.shape:
         raise ValueError(f"X is empty: its shape is {X.shape}")
     X = X if X.numblocks[0] == 1 else X.rechunk({0: -1})
-    keep = persist is True or (persist == "auto" and not is_held(X) and fits(X, active_client()))
-    shapes = [(X.shape[0], width) for width in X.chunks[1] if width]
-    chunks = [chunk for chunk, width in zip(X.to_delayed().ravel(), X.chunks[1], strict=True) if width]
-    make = delayed(_block_of_chunk, pure=False)
-    tasks = [(partial(make, chunk), shape) for chunk, shape in zip(chunks, shapes, strict=True)]
-    return RemoteColumns.of(_blocks(tasks, keep), shapes, [X.dtype])
-
-
-def _of_delayed(parts: Sequence[Delayed], persist: bool | str) -> RemoteColumns:
-    """One block for each; their shapes are asked for."""
-    make = delayed(_block_of_chunk, pure=False)
-    blocks = _blocks([(partial(make, part), None) for part in parts], persist is not False)
-    shapes, dtypes = zip(*blocks.results("describe", _describe), strict=True)
-    return RemoteColumns.of(blocks, shapes, dtypes)
+    parts = [part for part in zip(X.to_delayed().ravel(), X.chunks[1], strict=True) if part[1]]
+    shapes = [(X.shape[0], width) for _, width in parts]
+    return _side_by_side([chunk for chunk, _ in parts], keeps(X, persist), shapes, [X.dtype])
 
 
 def _of_files(parts: Sequence[Any], persist: bool | str) -> RemoteColumns:
@@ -187,24 +163,30 @@ def _of_files(parts: Sequence[Any], persist: bool | str) -> RemoteColumns:
     found = compute(client, [ask(number, open_part) for number, open_part in enumerate(opens)])
     sizes = [math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in found]
     keep = persist is True or (persist == "auto" and sum(sizes) <= KEPT_SHARE * memory(client))
-    make, token = delayed(_block_of_file, pure=False), uuid.uuid4().hex
-    tasks, shapes = [], []
-    for k, ((m, n), _) in enumerate(found):
-        count = max(1, round(sizes[k] / BLOCK_BYTES))
+    token, ranges = uuid.uuid4().hex, []
+    for k, (((m, n), dtype), size) in enumerate(zip(found, sizes, strict=True)):
+        count = max(1, round(size / BLOCK_BYTES))
         for first, last in pairwise(np.linspace(0, n, min(count, n) + 1).astype(int).tolist()):
-            shapes.append((m, last - first))
-            tasks.append((partial(make, _Part(f"{token}-{k}", opens[k], first, last)), shapes[-1]))
-    return RemoteColumns.of(_blocks(tasks, keep), shapes, [dtype for _, dtype in found])
+            ranges.append(_Range(f"{token}-{k}", opens[k], first, (m, last - first), dtype))
+    return _side_by_side(ranges, keep, [part.shape for part in ranges], [part.dtype for part in ranges])
 
 
-def _blocks(tasks: Sequence[tuple[Callable[..., Delayed], Any]], keep: bool) -> Blocks:
-    """The blocks, kept by the workers or made anew in every pass."""
-    token = uuid.uuid4().hex
-    blocks = [
-        make(f"block {number} of the columns", shape, keep, dask_key_name=f"ell12-block-{token}-{number}")
-        for number, (make, shape) in enumerate(tasks)
+def _side_by_side(parts: Sequence[Any], keep: bool, shapes: Any = None, dtypes: Any = ()) -> RemoteColumns:
+    """A block for each part, kept by the workers or made anew in every pass; unknown shapes are asked for."""
+    make, token = delayed(_block, pure=False), uuid.uuid4().hex
+    named = enumerate(zip(parts, shapes or [None for _ in parts], strict=True))
+    tasks = [
+        make(part, f"block {k} of the columns", shape, keep, dask_key_name=f"ell12-block-{token}-{k}")
+        for k, (part, shape) in named
     ]
-    return Blocks(kept(blocks) if keep else blocks)
+    blocks = Blocks(tasks, keep)
+    if shapes is None:
+        shapes, dtypes = zip(*blocks.results("describe", _describe), strict=True)
+    rows = sorted({shape[0] for shape in shapes})
+    if len(rows) > 1:
+        raise ValueError(f"all parts of X must have the same number of rows, got {rows[0]} and {rows[-1]}")
+    firsts = np.cumsum([0, *(shape[1] for shape in shapes)])
+    return RemoteColumns(blocks, (rows[0], int(firsts[-1])), np.result_type(*dtypes), firsts)
 
 
 # On a worker
@@ -220,9 +202,8 @@ class ColumnBlock:
     def __sizeof__(self) -> int:
         """What Dask should count when it decides what to spill."""
         matrix: Any = getattr(self.source, "matrix", None)
-        if scipy.sparse.issparse(matrix):
-            return matrix.data.nbytes + matrix.indices.nbytes + matrix.indptr.nbytes
-        return getattr(matrix, "nbytes", 0)
+        parts = (matrix.data, matrix.indices, matrix.indptr) if scipy.sparse.issparse(matrix) else (matrix,)
+        return sum(getattr(part, "nbytes", 0) for part in parts)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """What comes from a disk or another worker may lie at an odd address, where products are slow."""
@@ -233,7 +214,7 @@ class ColumnBlock:
     @contextmanager
     def reader(self) -> Iterator[ColumnReader]:
         """The columns, counted from the first of the block in what errors say."""
-        with naming_block(self.name):
+        with naming(self.name):
             try:
                 yield ColumnReader(self.source, threads=1)
             except ValueError as error:
@@ -241,13 +222,14 @@ class ColumnBlock:
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class _Range:
     """Neighbouring columns of a file, which the thread that reads them opens: what travels is how to open it."""
 
     key: str
     open: Callable[[], Any]
     first: int
-    last: int
+    shape: tuple[int, int]
+    dtype: Any
 
     @property
     def source(self) -> Any:
@@ -255,14 +237,6 @@ class _Part:
         if getattr(_opened, "key", None) != self.key:
             _opened.file, _opened.key = as_source(self.open()), self.key
         return _opened.file
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.source.shape[0], self.last - self.first
-
-    @property
-    def dtype(self) -> Any:
-        return self.source.dtype
 
     def block(self, first: int, last: int) -> Any:
         return self.source.block(self.first + first, self.first + last)
@@ -274,27 +248,18 @@ class _Part:
 _opened = threading.local()  # the file of each thread, since a source is asked by one at a time
 
 
-def _block_of_chunk(chunk: Any, name: str, shape: tuple[int, int] | None, keep: bool) -> ColumnBlock:
-    with naming_block(name):
+def _block(chunk: Any, name: str, shape: tuple[int, int] | None, keep: bool) -> ColumnBlock:
+    with naming(name):
         refuse_masked(chunk, "X")
-        source = chunk if offers(chunk, ColumnSource) else as_matrix(chunk)
-        return _block(as_source(source), name, shape, keep)
-
-
-def _block_of_file(part: _Part, name: str, shape: tuple[int, int], keep: bool) -> ColumnBlock:
-    with naming_block(name):
-        return _block(part, name, shape, keep) if keep else ColumnBlock(name, part)
-
-
-def _block(source: Any, name: str, shape: tuple[int, int] | None, keep: bool) -> ColumnBlock:
-    if shape not in (None, tuple(source.shape)):
-        raise ValueError(f"it has the shape {tuple(source.shape)}, where X says {shape}")
-    if keep:  # in the order in which pieces of it, and single columns, are neighbours
-        held = source.block(0, source.shape[1])
-        if not scipy.sparse.issparse(held):
-            held = np.array(held, order="F") if is_mapped(held) else np.require(held, requirements=["F", "A"])
-        source = held
-    return ColumnBlock(name, as_source(source))
+        source = as_source(chunk if offers(chunk, ColumnSource) else as_matrix(chunk))
+        if shape not in (None, tuple(source.shape)):
+            raise ValueError(f"it has the shape {tuple(source.shape)}, where X says {shape}")
+        if keep:  # in the order in which pieces of it, and single columns, are neighbours
+            values = source.block(0, source.shape[1])
+            if not scipy.sparse.issparse(values):
+                values = np.array(values, order="F") if is_mapped(values) else np.require(values, None, ["F", "A"])
+            source = as_source(values)
+    return ColumnBlock(name, source)
 
 
 def _describe(block: ColumnBlock) -> tuple[tuple[int, int], Any]:
@@ -302,24 +267,14 @@ def _describe(block: ColumnBlock) -> tuple[tuple[int, int], Any]:
 
 
 def _describe_file(number: int, open_part: Callable[[], Any]) -> tuple[tuple[int, int], Any]:
-    with naming_block(f"part {number} of X"):
+    with naming(f"part {number} of X"):
         found = ColumnReader(open_part())  # which checks it
     return found.shape, found.source.dtype
 
 
-def _take(block: ColumnBlock, columns: Array) -> Any:
+def _ask(method: str, block: ColumnBlock, argument: Any) -> Any:
     with block.reader() as reader:
-        return reader.take(columns)
-
-
-def _combine(block: ColumnBlock, x: Array) -> Array:
-    with block.reader() as reader:
-        return reader.combine(x)
-
-
-def _moments(block: ColumnBlock, weight: Array | None) -> tuple[Array, Array]:
-    with block.reader() as reader:
-        return reader.moments(weight)
+        return getattr(reader, method)(argument)
 
 
 def _products(block: ColumnBlock, least: Any, vectors: Array) -> tuple[Array, Array]:

@@ -55,7 +55,7 @@ class LinearLoss(PredictionLoss[Given_co]):
         columns = {name: part[:, None] for name, part in parts.items() if part is not None}
         wide, point = self._derived({"_adjoint": self._adjoint}, **columns), Point(None, predictions)
         if self.out_of_memory:
-            return wide.values(point), *self.A.look(wide.slope(point), least)
+            return wide.values(point), *self.A.products(wide.slope(point), least)
         gradients = wide.gradient(point)
         return wide.values(point), np.arange(gradients.shape[0]), gradients
 

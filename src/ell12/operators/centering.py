@@ -73,11 +73,11 @@ class CenteredColumns(ArrayOperator):
         inside = self._without_empty(adjoint(self.A) @ y - np.multiply.outer(self.means, total))
         return np.concatenate([inside, self.constant * total[None]]) if self.constant else inside
 
-    def look(self, vectors: Array, least: Any) -> tuple[Array, Array]:
-        """As `ell12.Columns.look`, where A is such. Centring may make a small product larger, by ``slack``."""
+    def products(self, vectors: Array, least: Any) -> tuple[Array, Array]:
+        """As `ell12.Columns.products`, where A is such. Centring may make a small product larger, by ``slack``."""
         total = vectors.sum(axis=0)
         slack = np.abs(self.means) * np.abs(total).max(initial=0.0)
-        where, found = self.A.look(vectors, np.maximum(least - slack, 0.0))
+        where, found = self.A.products(vectors, np.maximum(least - slack, 0.0))
         for k, size in enumerate(total):  # in place: many columns times all vectors may not fit into memory
             found[:, k] -= self.means[where] * size
         if self.empty is not None:

@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import starmap
 from pathlib import Path
 from typing import Any, Protocol
@@ -116,21 +115,11 @@ def _canonical(matrix: Any) -> Any:
     return matrix
 
 
-@dataclass(frozen=True, eq=False)
 class MatrixColumns:
     """The columns of an array or of a matrix in CSC format, perhaps mapped into memory."""
 
-    matrix: Any
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return self.matrix.shape
-
-    @property
-    def dtype(self) -> Any:
-        """That of the entries."""
-        return self.matrix.dtype
+    def __init__(self, matrix: Any) -> None:
+        self.matrix, self.shape, self.dtype = matrix, matrix.shape, matrix.dtype
 
     def block(self, first: int, last: int) -> Any:
         """A view of neighbours."""
@@ -141,22 +130,12 @@ class MatrixColumns:
         return self.matrix[:, columns] if scipy.sparse.issparse(self.matrix) else self.matrix.T[columns].T
 
 
-@dataclass(frozen=True, eq=False)
 class SomeRows:
     """Some rows of a source."""
 
-    source: Any
-    rows: Array
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return self.rows.size, self.source.shape[1]
-
-    @property
-    def dtype(self) -> Any:
-        """That of the source."""
-        return self.source.dtype
+    def __init__(self, source: Any, rows: Array) -> None:
+        self.source, self.rows = source, rows
+        self.shape, self.dtype = (rows.size, source.shape[1]), source.dtype
 
     def block(self, first: int, last: int) -> Any:
         """These rows of neighbours."""

@@ -146,16 +146,13 @@ def has_columns(A: Any) -> bool:
     >>> has_columns(np.eye(3)), has_columns(scipy.sparse.linalg.aslinearoperator(np.eye(3)))
     (True, False)
     """
-    return (
-        is_numpy(A)
-        or scipy.sparse.issparse(A)
-        or hasattr(A, "select_columns")
-        or (backend.is_array(A) and not is_sparse(A))
-    )
+    if type(A) is np.ndarray or hasattr(A, "select_columns") or scipy.sparse.issparse(A):
+        return True
+    return not isinstance(A, ArrayOperator) and backend.is_array(A) and not is_sparse(A)
 
 
 def is_out_of_memory(A: Any) -> bool:
-    """Whether the columns of A are out of memory, so that looking at all of them costs more than at some."""
+    """Whether the columns of A are out of memory, so that all of them cost more than some."""
     return getattr(A, "out_of_memory", False)
 
 

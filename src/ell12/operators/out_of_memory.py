@@ -159,7 +159,7 @@ class Columns(ArrayOperator):
         means, squares = self._moments(weight)
         return means / scales, squares / scales**2
 
-    def look(self, vectors: Array, least: Any) -> tuple[Array, Array]:
+    def products(self, vectors: Array, least: Any) -> tuple[Array, Array]:
         """The rows of ``A' vectors`` in which a product reaches least, or that of its column: numbers, products.
 
         All of them where least is 0.
@@ -192,7 +192,7 @@ class Columns(ArrayOperator):
         for vector, product in kept:
             if vector.dtype == y.dtype and np.array_equal(vector, y):
                 return product.copy()
-        found = self.look(y.reshape(y.shape[0], -1), 0.0)[1].reshape(-1, *y.shape[1:])
+        found = self.products(y.reshape(y.shape[0], -1), 0.0)[1].reshape(-1, *y.shape[1:])
         if y.ndim == 1:
             self._known["products"] = ((y.copy(), found.copy()), *kept[:1])
         return found

@@ -68,7 +68,7 @@ class SCAD(SmoothSlope):
     def _relief(self, xp: Any, size: Array) -> Array:
         return xp.clip((size - self.strength) / (self.a - 1), 0, self.strength)
 
-    def _bend(self, xp: Any, size: Array) -> Array:
+    def _second_derivative(self, xp: Any, size: Array) -> Array:
         inside = (size > self.strength) & (size < self.a * self.strength)
         return xp.where(inside, -1 / (self.a - 1), 0 * size)
 
@@ -132,5 +132,5 @@ class TransformedL1(SmoothSlope):
     def _relief(self, xp: Any, size: Array) -> Array:  # noqa: ARG002
         return self._slope_at_zero * (1 - (1 + size / self.a) ** -2.0)
 
-    def _bend(self, xp: Any, size: Array) -> Array:  # noqa: ARG002
+    def _second_derivative(self, xp: Any, size: Array) -> Array:  # noqa: ARG002
         return -2 * self._slope_at_zero / self.a * (1 + size / self.a) ** -3.0

@@ -33,12 +33,13 @@ def prox_vector(z: Array, t: float, l2_weight: float, weights: Any = None, posit
 
     ``weights`` broadcast against z. Half precision is computed in single precision.
     """
+    is_plain = type(z) is np.ndarray and z.size > 0 and isinstance(t, float) and isinstance(l2_weight, float)
+    x = quick_prox(z, t, l2_weight, weights, positive) if is_plain else None
+    if x is not None:
+        return x
     xp = namespace(z)
     if math.prod(z.shape) == 0:
         return xp.asarray(z, copy=True)
-    x = quick_prox(z, t, l2_weight, weights, positive)
-    if x is not None:
-        return x
     work = as_single(z)
     if weights is not None:
         weights = xp.reshape(xp.broadcast_to(as_array_of(weights, work), tuple(z.shape)), (-1,))
@@ -168,30 +169,30 @@ BLOCK = 10_000
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def quick_prox(z: Array, t: Any, l2_weight: Any, weights: Any, positive: bool) -> Array | None:
-    """`ell12.prox.closed_form.prox_vector` in few passes; None where only the general kernel will do."""
-    if not is_numpy(z) or not is_number(t) or not is_number(l2_weight):
-        return None
+def quick_prox(z: Any, t: float, l2_weight: float, weights: Any, positive: bool) -> Any:
+    """`ell12.prox.closed_form.prox_vector` of a NumPy array in few passes; None where the general kernel must."""
     # NumPy makes scalars of arrays without axes, and NaN of 0 * inf.
     if z.dtype.char not in "fd" or z.ndim == 0 or (t == 0 and weights is not None):
         return None
     if positive:
-        x = np.subtract(z, float(t) if weights is None else float(t) * np.asarray(weights, z.dtype), order="C")
+        x = np.subtract(z, t if weights is None else t * np.asarray(weights, z.dtype), order="C")
         np.maximum(x, 0, out=x)
     elif weights is None:
-        x = np.clip(z, -float(t), float(t), order="C")
+        x = np.clip(z, -t, t, order="C")
         np.subtract(z, x, out=x)
     else:
         x = np.abs(z, order="C")
-        x -= float(t) * np.asarray(weights, z.dtype)
+        x -= t * np.asarray(weights, z.dtype)
         np.maximum(x, 0, out=x)
         np.copysign(x, z, out=x)
     square = _sum_of_squares(x.reshape(-1))
     if safe_square(square, x):
-        x *= 1.0 + float(l2_weight * t) / math.sqrt(square)
+        x *= 1.0 + l2_weight * t / math.sqrt(square)
         return x
     if weights is None and not positive and not x.any():
-        return _keep_largest(z, x, float(t) * (float(l2_weight) - 1.0))
+        largest = np.unravel_index(np.argmax(np.abs(z, order="C")), z.shape)
+        x[largest] = math.copysign(max(abs(float(z[largest])) + t * (l2_weight - 1.0), 0.0), z[largest] + 0.0)
+        return x
     return None
 
 
@@ -200,10 +201,3 @@ def _sum_of_squares(flat: Any) -> float:
     if flat.size <= BLOCK:
         return float(flat.dot(flat))
     return sum(_sum_of_squares(flat[i : i + BLOCK]) for i in range(0, flat.size, BLOCK))
-
-
-def _keep_largest(z: Any, zeros: Any, growth: float) -> Any:
-    """Case two of `quick_prox`, written into ``zeros``."""
-    place = np.unravel_index(np.argmax(np.abs(z, order="C")), z.shape)
-    zeros[place] = math.copysign(max(abs(float(z[place])) + growth, 0.0), z[place] + 0.0)
-    return zeros

@@ -365,7 +365,11 @@ def _sweeps(
         for j, (curvature, low, high) in enumerate(entries):
             old = values[j]
             tilt = weight / math.sqrt(square) if square > 0 and high > 0 else 0.0
-            new = best_entry(curvature, old, float(slope[j]) - tilt * old, low, high)
+            aim = (curvature + tilt) * old - float(slope[j])
+            if curvature > 0:
+                new = (aim - min(max(aim, low), high)) / curvature
+            else:  # there is a minimiser only where zero is one
+                new = 0.0 if low <= aim <= high else old
             if new != old:
                 x[j] = values[j] = new
                 turned = turned or (new > 0) != (old > 0) or (new < 0) != (old < 0)
@@ -379,13 +383,3 @@ def _sweeps(
             return False
         last = largest
     return False
-
-
-def best_entry(curvature: float, old: float, slope: float, below: float, above: float) -> float:
-    """The minimiser in one entry; without curvature there is one only where zero is."""
-    if not curvature > 0:
-        return 0.0 if below <= -slope <= above else old
-    aim = curvature * old - slope
-    if aim > above:
-        return (aim - above) / curvature
-    return (aim - below) / curvature if aim < below else 0.0
