@@ -344,31 +344,14 @@ def _things() -> list[object]:
 
     import ell12
 
-    A, b, labels = np.eye(2), np.ones(2), np.array([1.0, -1.0])
-    return [
-        ell12.SquaredLoss(A, b),
-        ell12.LogisticLoss(A, labels),
-        ell12.HuberLoss(A, b),
-        ell12.PoissonLoss(A, b),
-        ell12.losses.KullbackLeiblerLoss(A, b),
-        ell12.losses.AbsoluteLoss(A, b),
-        ell12.losses.MultinomialLoss(A, [0, 1]),
-        ell12.losses.CoxLoss(A, b),
-        ell12.losses.QuadraticLoss(A, b),
-        ell12.losses.RowsLoss([(A, b)]),
-        ell12.completion.CompletionLoss(A),
-        ell12.L12(1.0),
-        ell12.GroupL12([0, 1], 1.0),
-        ell12.RowsL12(1.0),
-        ell12.penalties.LogSum(1.0),
-        ell12.penalties.CappedL1(1.0),
-        ell12.penalties.Lp(1.0),
-        ell12.MCP(1.0),
-        ell12.SpectralL12(1.0),
-        ell12.penalties.SpectralLogSum(1.0),
-        ell12.penalties.TruncatedNuclear(1.0),
-        ell12.penalties.NoPenalty(),
-    ]
+    A, b = np.eye(2), np.ones(2)
+    of_two = "SquaredLoss HuberLoss PoissonLoss KullbackLeiblerLoss AbsoluteLoss CoxLoss QuadraticLoss"
+    of_alpha = "L12 RowsL12 LogSum CappedL1 Lp MCP SpectralL12 SpectralLogSum TruncatedNuclear"
+    losses = [getattr(ell12.losses, name)(A, b) for name in of_two.split()]
+    classes = [ell12.LogisticLoss(A, [1.0, -1.0]), ell12.losses.MultinomialLoss(A, [0, 1])]
+    others = [ell12.losses.RowsLoss([(A, b)]), ell12.completion.CompletionLoss(A), ell12.GroupL12([0, 1], 1.0)]
+    penalties = [getattr(ell12.penalties, name)(1.0) for name in of_alpha.split()]
+    return [*losses, *classes, *others, *penalties, ell12.penalties.NoPenalty()]
 
 
 def _solvers() -> list[object]:
