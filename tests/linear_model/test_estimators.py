@@ -80,13 +80,18 @@ def test_several_classes_are_one_against_the_rest():
     assert np.isfinite(far).all()
 
 
-def test_a_warm_start_begins_where_the_last_fit_ended():
+@pytest.mark.parametrize(
+    "model",
+    [L12Regressor(), L12Classifier(), L12Regressor(loss="huber"), L12Classifier(loss="multinomial")],
+    ids=repr,
+)
+def test_a_warm_start_begins_where_the_last_fit_ended(model):
     X, y, _ = data()
-    for model in (L12Regressor(0.05, warm_start=True), L12Classifier(0.05, warm_start=True)):
-        first = np.max(model.fit(X, target(model, y)).n_iter_)
-        assert np.max(model.fit(X, target(model, y)).n_iter_) < first / 2
-        model.fit(X[:, :5], target(model, y))  # another number of features: from zero
-        assert np.atleast_2d(model.coef_).shape == (1, 5)
+    y = np.digitize(y, [2, 4]) if "multinomial" in repr(model) else target(model, y)
+    model = clone(model).set_params(alpha=0.05, warm_start=True).fit(X, y)
+    first = np.max(model.n_iter_)
+    assert np.max(model.fit(X, y).n_iter_) < first / 2
+    assert np.atleast_2d(model.fit(X[:, :5], y).coef_).shape[1] == 5  # another number of features: from zero
 
 
 @pytest.mark.parametrize("model", [L12Regressor(0.05), L12RegressorCV(alphas=5, eps=0.1, cv=3)], ids=repr)

@@ -169,13 +169,6 @@ def test_folds_can_be_judged_by_the_concordance():
     assert search.best_params_["alpha"] in alphas
 
 
-def test_a_weight_of_two_is_a_sample_that_is_there_twice_after_breslow():
-    rows = np.repeat(np.arange(N), WEIGHTS.astype(int))
-    options = {"ties": "breslow", "tol": 1e-9}
-    weighted = L12CoxRegressor(0.02, **options).fit(X, YT, sample_weight=WEIGHTS).coef_
-    np.testing.assert_allclose(L12CoxRegressor(0.02, **options).fit(X[rows], YT[rows]).coef_, weighted, atol=1e-7)
-
-
 def test_times_keep_their_precision_beside_samples_in_single_precision():
     y = survival_times(np.c_[1e9 + np.arange(N), EVENTS])
     assert np.unique(y[:, 0]).size == N
