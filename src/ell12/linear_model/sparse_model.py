@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from abc import ABC, abstractmethod
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -297,7 +297,10 @@ def is_joint(penalty: Any) -> bool:
 
 def check_penalty(penalty: Any) -> None:
     """Raise unless it can be given a strength."""
-    if isinstance(penalty, type) or not is_dataclass(penalty):
+    names = (
+        [] if isinstance(penalty, type) or not is_dataclass(penalty) else [field.name for field in fields(penalty)]
+    )
+    if "alpha" not in names:
         raise TypeError(f"penalty must be a dataclass with a field alpha, such as L12(), got {penalty!r}")
 
 

@@ -116,6 +116,8 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
         self.b = self._as_observations(b)
         self.sample_weight = None if sample_weight is None else self._as_weights(sample_weight)
         check_positive(scale, "scale")
+        if precision(self.b) > 1e-8:  # single precision
+            convert(np.asarray(scale, np.float64), np.float32, "scale")
         self.scale = float(scale)
 
     @classmethod

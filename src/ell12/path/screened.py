@@ -249,6 +249,7 @@ class ScreenedPath:
         """
         inner, x, found = self.loss.restrict(self.columns), self.x[self.columns], []
         point, gradient = inner.point(x), self.gradient[self.columns]
+        sides: Any = [part[self.columns] for part in (self.below, self.above, self.ridge)]
         for alpha, target in zip(alphas.tolist(), targets.tolist(), strict=True):
             penalty = self._at(alpha).restrict(self.columns)
             if self.l2_weight > 0 and not np.any(point.x[self.above[self.columns] > 0]):
@@ -258,7 +259,10 @@ class ScreenedPath:
                         found.append((point.x, inner.gradient(point)))
                     break
             else:
-                point, gradient, done = minimise_by_models(inner, penalty, point, gradient, target, alphas.size)
+                scaled = (*(alpha * part for part in sides), alpha * self.l2_weight)
+                point, gradient, done = minimise_by_models(
+                    inner, penalty, point, gradient, target, scaled, alphas.size
+                )
                 if not done:
                     break
             found.append((point.x, gradient))
