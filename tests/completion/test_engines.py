@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from skimage import data
 
-from ell12 import Observed, SpectralL12, Status, complete_matrix, minimize, stationarity
+from ell12 import LowRank, Observed, SpectralL12, Status, complete_matrix, minimize, stationarity
 from ell12.completion import AlternatingLeastSquares, BlockAPG, CompletionLoss, FactoredAPG, FullSVD
 from ell12.completion import squared_error as sweeps
 from ell12.completion.gpu_entries import Segments
@@ -226,3 +226,43 @@ def test_rounding_in_single_precision_does_not_hide_convergence():
     result = minimize(loss, SpectralL12(alpha), solver=BlockAPG(), max_iter=200)
     assert result.converged
     assert result.x.dtype == np.float32
+
+
+# The loss, against dense sums
+
+
+def two_matrices():
+    random = np.random.default_rng(0)
+    X, mask = random.standard_normal((6, 5)), random.random((6, 5)) < 0.5
+    x, y = (LowRank.from_factors(random.standard_normal((6, 2)), random.standard_normal((5, 2))) for _ in range(2))
+    return X, mask, CompletionLoss(Observed.from_mask(X, mask)), x, y
+
+
+def test_values_and_gradients_are_those_of_the_known_errors():
+    X, mask, loss, x, y = two_matrices()
+    errors = np.where(mask, x.to_array() - X, 0)
+    point, other = loss.point(x), loss.point(y)
+    assert loss.value(point) == pytest.approx(0.5 * np.sum(errors**2), rel=1e-13)
+    np.testing.assert_allclose(loss.gradient(point).toarray(), errors, atol=1e-13)
+    above = loss.value(other) - loss.value(point) - np.sum(errors * (y.to_array() - x.to_array()))
+    assert loss.divergence(other, point) == pytest.approx(above, rel=1e-10)
+    assert above <= loss.lipschitz() / 2 * np.sum((y.to_array() - x.to_array()) ** 2)
+
+
+@pytest.mark.parametrize("length", [0.3, 1.0, 1.7])
+def test_a_gradient_step_moves_the_known_entries_towards_their_values(length):
+    X, mask, loss, x, _ = two_matrices()
+    prediction = loss.point(x).prediction
+    expected = prediction + length * (X[mask] - prediction)
+    np.testing.assert_allclose(loss.after_step(prediction, length), expected, atol=1e-13)
+
+
+def test_a_start_that_does_not_fit_is_named():
+    loss, x = two_matrices()[2:4]
+    np.testing.assert_array_equal(loss.check_start(x).to_array(), x.to_array())
+    with pytest.raises(TypeError, match="x0 must be a LowRank matrix, got ndarray"):
+        loss.check_start(x.to_array())
+    with pytest.raises(ValueError, match=r"x0 must have shape \(6, 5\), got \(5, 6\)"):
+        loss.check_start(x.T)
+    with pytest.raises(ValueError, match="x0 holds NaN or infinity"):
+        loss.check_start(LowRank(x.U, np.full(2, np.nan), x.V))
