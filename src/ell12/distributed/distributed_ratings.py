@@ -12,6 +12,7 @@ import numpy as np
 from dask.delayed import delayed
 from scipy.sparse.linalg import LinearOperator
 
+from ell12.checks import naming
 from ell12.completion import AlternatingLeastSquares, Completion, LowRank, Observed, Offsets
 from ell12.completion.gpu_entries import Segments
 from ell12.completion.hidden_entries import alpha_of_noise
@@ -19,7 +20,6 @@ from ell12.completion.low_rank import sums_of_products
 from ell12.completion.offsets import SHRINKAGE, SWEEPS, Sides
 from ell12.completion.squared_error import MatrixLoss, row_terms, solve_rows
 from ell12.distributed.executor import Blocks, active_client, compute
-from ell12.losses.block_of_rows import naming_block
 from ell12.minimization import Run, minimize
 from ell12.penalties.spectral import SpectralL12, lanczos_norm
 from ell12.protocols import Array, Point
@@ -259,7 +259,7 @@ def _describe(block: Any) -> tuple[Array, Any, int, float]:
 
 
 def _block(number: int, part: Any, user: str, item: str, value: str, shape: Any) -> tuple[Array, Observed]:
-    with naming_block(f"block {number}"):
+    with naming(f"block {number}"):
         entries = Observed(part[user].to_numpy(), part[item].to_numpy(), part[value].to_numpy(), shape)
     rows, own = np.unique(entries.rows, return_inverse=True)
     return rows, replace(entries, rows=own, shape=(rows.size, shape[1]))
