@@ -1,4 +1,4 @@
-"""The plan of the house as one table, and what the source says about it: ``python -m tests.architecture``.
+"""The plan of the package as one table, and what the source says about it: ``python -m tests.architecture``.
 
 `test_layers.py` holds the package to this table. With ``--write`` it brings up to date the drawing in
 docs/architecture.md and the table of capabilities in docs/extend/index.md.
@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "ell12"
 
-# What each room, a folder or a module of the top level, may import, from the ground up.
+# What each folder and each module of the top level may import, the lowest first.
 ROOMS: dict[str, str] = {
     "backend": "",
     "protocols": "backend",
@@ -278,7 +278,7 @@ def public_callables() -> dict[str, Callable[..., object]]:
 
 
 def report() -> str:
-    """What the source looks like, for people."""
+    """Figures of the source, for people."""
     code, numbers = by_room(lines_of_code), by_room(lambda text: len(constants(text)))
     rows = [f"{room:18}{code[room]:6}{BUDGET[room]:8}{numbers[room]:11}" for room in sorted(code)]
     return "\n".join(

@@ -146,7 +146,7 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
         X = as_columns(X)
         checks |= {"accept_sparse": ("csr", "csc"), "dtype": floating_dtypes(X), "ensure_all_finite": False}
         check_flags(fit_intercept=self.fit_intercept, standardize=self.standardize, warm_start=self.warm_start)
-        # Infinities are looked for by a sum, which may overflow.
+        # A sum finds infinities; it may overflow.
         with naming("X", "y"), np.errstate(over="ignore", invalid="ignore"):
             X, y = (targets_of_columns if is_out_of_memory(X) else validate_data)(self, X, y, **checks)
             if not is_out_of_memory(X) and not square_fits(stored(X)):

@@ -124,7 +124,7 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
     def of_checked(
         cls, A: Any, b: Array, *, sample_weight: Array | None = None, scale: float = 1.0, **parts: Any
     ) -> Any:
-        """A loss of parts that were checked before and are of one kind and precision: nothing is looked at."""
+        """A loss of parts that were checked before and are of one kind and precision: nothing is checked."""
         loss = cls.__new__(cls)
         Sessions.__init__(loss)
         vars(loss).update(parts, A=A, b=b, scale=float(scale))

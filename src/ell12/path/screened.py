@@ -40,7 +40,7 @@ def screened_path(
     most_entries: float = math.inf,
 ) -> ScreenedPath | None:
     """What solves for several strengths at once; None where `ell12.minimize` must solve for each."""
-    # In its first iteration a run looks at the start; a wrong max_iter is named by `ell12.minimize`.
+    # In its first iteration a run checks the start; a wrong max_iter is named by `ell12.minimize`.
     steps = isinstance(max_iter, int | np.integer) and max_iter >= 2
     if not steps or len(alphas) < 2 or min(alphas) <= 0 or missing(loss, ColumnLoss):
         return None
@@ -86,7 +86,7 @@ class ScreenedPath:
     x : array
         Where the path has come to.
     n_full_gradients : int
-        How often all columns were looked at.
+        The number of gradients of all columns.
     """
 
     def __init__(
