@@ -320,10 +320,10 @@ class Curvature(Protocol):
 
     largest: float  # a bound on the modulus of its eigenvalues
 
-    def matrix(self, columns: Array) -> Array:
-        """The block of the given entries as a dense matrix, a fresh copy."""
+    def matrix(self, columns: Any) -> Any:
+        """The block of the given entries as a dense NumPy matrix, a fresh copy."""
 
-    def product(self, columns: Array) -> Callable[[Array], Array]:
+    def product(self, columns: Any) -> Callable[[Any], Any]:
         """The map ``v -> matrix(columns) v``, without that matrix."""
 
 

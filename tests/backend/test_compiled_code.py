@@ -19,13 +19,17 @@ PACKAGE = Path(ell12.__file__).parent
 PROGRAM = Path(__file__).parent / "programs" / "compiled_calls.py"
 
 
-def run(where, *arguments, **environment):
-    """What the program prints when the package is read from a folder."""
+def answer(where, *arguments, warn="error", **environment):
+    """What the program prints, and says on the other stream, when the package is read from a folder."""
     environment = os.environ | {"PYTHONPATH": str(where), "PYTHONDONTWRITEBYTECODE": "1"} | environment
-    command = [sys.executable, "-W", "error", str(PROGRAM), *arguments]
+    command = [sys.executable, "-W", warn, str(PROGRAM), *arguments]
     found = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
     assert found.returncode == 0, found.stderr[-2000:]
-    return found.stdout.split()
+    return found.stdout.split(), found.stderr
+
+
+def run(where, *arguments, **environment):
+    return answer(where, *arguments, **environment)[0]
 
 
 @pytest.fixture(scope="module")
@@ -50,19 +54,23 @@ def test_without_a_folder_for_the_cache_everything_runs_as_before(unwritable, ex
     assert run(where, **environment) == expected
 
 
-def test_without_a_compiler_the_plain_twins_answer(unwritable, expected):
+def test_without_a_compiler_the_plain_code_answers_and_one_warning_says_so(unwritable, expected):
     where, environment = unwritable
     (where / "numba.py").write_text("raise OSError('the compiler library does not load')")
-    plain = run(where, **environment)
+    plain, said = answer(where, warn="default", **environment)
+    assert said.count("numba cannot compile here") == 1
     assert plain[-1] == "False"
     np.testing.assert_allclose(np.array(plain[:-1], float), np.array(expected[:-1], float), rtol=1e-3)
 
 
-def test_a_full_disk_and_damaged_files_of_the_cache_cost_only_time(tmp_path, expected):
+def test_a_full_disk_and_damaged_files_of_the_cache_cost_only_time_of_which_one_line_tells(tmp_path, expected):
     cache = {"NUMBA_CACHE_DIR": str(tmp_path)}
     assert run(PACKAGE.parent, "full", **cache) == expected  # nothing can be written
     assert not [path for path in tmp_path.rglob("*.nb?") if path.stat().st_size]
-    assert run(PACKAGE.parent, **cache) == expected
+    cold, warm = (answer(PACKAGE.parent, **cache) for _ in range(2))
+    assert cold[0] == warm[0] == expected
+    assert cold[1].splitlines() == ["compiling, once on this machine: some seconds more"]
+    assert warm[1] == ""
     whole = {path: path.read_bytes() for path in tmp_path.rglob("*.nb?")}
     assert {path.suffix for path in whole} == {".nbi", ".nbc"}
     for number, (path, content) in enumerate(whole.items()):

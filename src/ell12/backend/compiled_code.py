@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import logging
 import os
 import re
 import struct
+import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, partial
@@ -18,13 +21,18 @@ from ell12.backend.arrays import Array, is_cupy, is_torch
 
 @cache
 def can_compile() -> bool:
-    """Whether numba is there and works; the first call loads it."""
+    """Whether numba is there and works; the first call loads it, and warns where it does not."""
     try:
         import numba
+
+        works = not getattr(
+            numba.config, "DISABLE_JIT", 0
+        )  # without the compiler loops would be far slower than the plain code
     except Exception:  # not installed, too old for this NumPy, or a library of its own does not load
-        return False
-    # Without the compiler, as some set it to debug, the loops would be far slower than their twins.
-    return not getattr(numba.config, "DISABLE_JIT", 0)
+        works = False
+    if not works:
+        warnings.warn("numba cannot compile here: loops run as plain NumPy, up to ten times as long", stacklevel=2)
+    return works
 
 
 def compiled_loop(**options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -42,23 +50,27 @@ def compiled_loop(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 @cache
 def _forgiving_cache() -> Any:
-    """The class of numba's caches, with faults that end the caching and not the call."""
+    """The class of numba's caches, with faults that end the caching and not the call; it logs what takes long."""
     from numba.core.caching import FunctionCache
+
+    said: list[str] = []
 
     class ForgivingCache(FunctionCache):
         def load_overload(self, sig: Any, target_context: Any) -> Any:
+            self.began = time.perf_counter()
             try:
                 return super().load_overload(sig, target_context)
             except Exception:  # a damaged file: unpickling it may raise anything
-                self._attempt(self.flush)  # writes an empty index, so that the next process finds a whole one
+                with suppress(Exception):
+                    self.flush()  # writes an empty index, so that the next process finds a whole one
                 return None
 
         def save_overload(self, sig: Any, data: Any) -> None:
-            self._attempt(super().save_overload, sig, data)
-
-        def _attempt(self, action: Callable[..., None], *arguments: Any) -> None:
+            if time.perf_counter() - self.began > 1 and not said:
+                said.append("compiling, once on this machine: some seconds more")
+                logging.getLogger("ell12").warning(said[0])
             try:
-                action(*arguments)
+                super().save_overload(sig, data)
             except Exception:  # a full disk, a folder that has become read-only, an index damaged meanwhile
                 self.disable()
 

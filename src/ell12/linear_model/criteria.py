@@ -58,7 +58,7 @@ def degrees_of_freedom(loss: Any, penalty: Any, x: Array, columns: Array) -> flo
     if columns.size == 0:
         return 0.0
     hessian = np.asarray(as_numpy(loss.hessian(loss.point(x), columns)), dtype=np.float64)
-    own = np.asarray(as_numpy(penalty.curvature(x).matrix(columns)), dtype=np.float64)
+    own = np.asarray(penalty.curvature(x).matrix(columns), dtype=np.float64)
     if not own.any():
         return float(np.linalg.matrix_rank(hessian, hermitian=True))
     values, vectors = np.linalg.eigh(hessian + own)

@@ -68,7 +68,7 @@ class SCAD(SmoothSlope):
     def _relief(self, xp: Any, size: Array) -> Array:
         return xp.clip((size - self.strength) / (self.a - 1), 0, self.strength)
 
-    def _bend(self, xp: Any, size: Array) -> Array:
+    def _second_derivative(self, xp: Any, size: Array) -> Array:
         inside = (size > self.strength) & (size < self.a * self.strength)
         return xp.where(inside, -1 / (self.a - 1), 0 * size)
 
@@ -115,7 +115,7 @@ class TransformedL1(SmoothSlope):
         return self._slope_at_zero * xp.where(xp.isinf(size), self.a, finite / (1 + finite / self.a))
 
     def _shrink(self, xp: Any, size: Array, step: float) -> Array:
-        """The largest root of a cubic, where it beats zero; two steps of Newton's method mend its last digits."""
+        """The largest root of a cubic, where it beats zero; two Newton steps correct its last digits."""
         a, t = self.a, step * self._slope_at_zero
         u = size / a + 1  # in units of a the cubic is u^3 - (size / a + 1) u^2 + t / a, u = 1 + s / a
         ratio = 1 - 13.5 * (t / a) / u / u / u
@@ -132,5 +132,5 @@ class TransformedL1(SmoothSlope):
     def _relief(self, xp: Any, size: Array) -> Array:  # noqa: ARG002
         return self._slope_at_zero * (1 - (1 + size / self.a) ** -2.0)
 
-    def _bend(self, xp: Any, size: Array) -> Array:  # noqa: ARG002
+    def _second_derivative(self, xp: Any, size: Array) -> Array:  # noqa: ARG002
         return -2 * self._slope_at_zero / self.a * (1 + size / self.a) ** -3.0

@@ -81,7 +81,7 @@ class L12(ModuliL12):
     def kinks(self, x: Array) -> Array:
         """Which entries have a kink, or a bound, at zero: all but those of weight 0 that may have either sign."""
         every = namespace(x).ones_like(x) > 0
-        if self._free is None or self.positive is True:
+        if self._unpenalised is None or self.positive is True:
             return every
         below, above = self.slopes_at_zero(x)
         return every & ((below != 0) | (above != 0))
@@ -93,7 +93,7 @@ class L12(ModuliL12):
         """
         xp = namespace(x)
         above = xp.zeros_like(x) + self._threshold(x)
-        if not self._is_signed:
+        if self.positive is False:
             return -above, above
         signed = (xp.zeros_like(x) == 0) & self._must_be_positive(x)
         return xp.where(signed, -math.inf, -above), above
@@ -107,9 +107,10 @@ class L12(ModuliL12):
         length = math.inf if self.is_convex else norm(x) or math.inf
         weight = self.strength * self.l2_weight / length
         diagonal = xp.full_like(x, self.strength * self.ridge - weight)
-        if self._free is not None:
-            diagonal = xp.where(self._free_like(x), 0, diagonal)
-        return DiagonalCurvature(diagonal) if weight == 0 else DiagonalCurvature(diagonal, x / length, weight)
+        if self._unpenalised is not None:
+            diagonal = xp.where(self._unpenalised_like(x), 0, diagonal)
+        unit = None if weight == 0 else as_numpy(x / length)
+        return DiagonalCurvature(as_numpy(diagonal), unit, weight)
 
     def restrict(self, columns: Array) -> L12:
         """The same penalty on the given entries alone, the others being zero."""
@@ -230,19 +231,20 @@ class GroupL12(BlockL12):
         """The second derivatives around x in the groups that are not zero; 0 in the others."""
         xp, norms = namespace(x), self.moduli(x)
         some = norms > 0
-        bend = xp.where(some, self._threshold(x) + 0 * norms, 0) / xp.where(some, norms, 1)
+        curvature = xp.where(some, self._threshold(x) + 0 * norms, 0) / xp.where(some, norms, 1)
         inside = self._penalised(x)
         length = norm(inside) or math.inf
-        weight, bends = self.strength * self.l2_weight / length, self.spread(bend)
+        weight, curvatures = self.strength * self.l2_weight / length, self.spread(curvature)
         own = self.strength * self.ridge - weight
-        diagonal = bends + own * self._penalised(self.spread(xp.astype(some, x.dtype)))
-        directions = xp.sqrt(bends) * self.directions(x, norms)
-        return GroupCurvature(diagonal, inside / length, weight, self.groups.labels, directions)
+        diagonal = curvatures + own * self._penalised(self.spread(xp.astype(some, x.dtype)))
+        directions = xp.sqrt(curvatures) * self.directions(x, norms)
+        diagonal, unit, directions = map(as_numpy, (diagonal, inside / length, directions))
+        return GroupCurvature(diagonal, unit, weight, self.groups.labels, directions)
 
     def sign_changes(self, x: Array, new: Array) -> Array:
         """Which entries are of groups that point back in ``new``: on the way there they pass zero."""
         along = np.bincount(self.groups.labels, as_numpy(x * new), minlength=self.groups.count)
-        back = along <= 0 if self._free is None else (along <= 0) & ~as_numpy(self._free)
+        back = along <= 0 if self._unpenalised is None else (along <= 0) & ~as_numpy(self._unpenalised)
         return indices_like(back[self.groups.labels], x)
 
 
@@ -298,7 +300,9 @@ class RowsL12(BlockL12):
         """Raise unless it is that of a matrix, and there is one weight for each row."""
         if len(shape) != 2 or shape[1] == 0:
             raise ValueError(f"x must be a matrix with columns, got shape {shape}")
-        self._check_weights_of_rows(shape[0])
+        if self.weights is not None and tuple(self.weights.shape) != (shape[0],):
+            got = tuple(self.weights.shape)
+            raise ValueError(f"weights must hold one number for each of {shape[0]} rows, got shape {got}")
 
     def moduli(self, x: Array) -> Array:
         """The norms of the rows."""

@@ -14,7 +14,6 @@ from ell12.backend import (
     as_numpy,
     indices_like,
     is_complex,
-    is_numpy,
     max_abs,
     namespace,
     norm,
@@ -29,7 +28,7 @@ from ell12.prox.closed_form import prox_vector
 class ModuliL12(PenaltyBase):
     """``alpha (sum_i w_i |m_i| - l2_weight ||m||_2 + ridge/2 ||m||_2^2)`` of the moduli m of an array.
 
-    A modulus of weight 0 is not penalised at all: it enters no norm. One of infinite weight is held at zero.
+    A modulus of weight 0 is not penalised at all: it enters no norm. One of infinite weight is fixed at zero.
     """
 
     l2_weight: float
@@ -38,8 +37,8 @@ class ModuliL12(PenaltyBase):
     ridge: float = 0.0
     signed: ClassVar[bool] = True  # whether moduli carry the signs of single entries
 
-    _free: Any = None  # which moduli have weight 0
-    _held: Any = None  # the weights for the kernel, which holds the free ones at zero
+    _unpenalised: Any = None  # which moduli have weight 0
+    _kernel_weights: Any = None  # infinite for unpenalised moduli, which the kernel then fixes at zero
     _infinite: bool = False  # whether some weight is infinite
 
     def moduli(self, x: Array) -> Array:
@@ -65,9 +64,10 @@ class ModuliL12(PenaltyBase):
     def value(self, x: Array) -> float:
         """The penalty at x; infinite where a negative entry is not allowed."""
         x = self._checked(x)
-        if self._is_signed and bool(namespace(x).any(self._must_be_positive(x) & (x < 0))):
+        if self.positive is not False and bool(namespace(x).any(self._must_be_positive(x) & (x < 0))):
             return math.inf
-        return self.strength * self._difference(x) if self.strength > 0 else 0.0
+        strength = self.strength
+        return strength * self._difference(x) if strength > 0 else 0.0
 
     def prox(self, x: Array, step: float) -> Array:
         """`ell12.prox.prox_l12` of the moduli with threshold ``t = alpha step``; those of weight 0 pass.
@@ -78,7 +78,7 @@ class ModuliL12(PenaltyBase):
         if self.strength * step == 0:
             return self._allowed(x)
         moduli = self._moduli_to_shrink(x)
-        return self._with_free(x, self.rebuild(x, moduli, self._prox_moduli(moduli, step)))
+        return self._with_unpenalised(x, self.rebuild(x, moduli, self._prox_moduli(moduli, step)))
 
     @property
     def convex(self) -> Any:
@@ -111,15 +111,17 @@ class ModuliL12(PenaltyBase):
         slope, threshold = gradient - self._tangent(x), self._threshold(x)
         if self.ridge > 0:
             slope = slope + self.strength * self.ridge * self._penalised(x)
-        pull = threshold if self.weights is None else self.spread(threshold)
+        weight = threshold if self.weights is None else self.spread(threshold)
         if self._infinite:  # an infinite weight counts on the support only
-            pull = xp.where(support, pull, 0)
-        on = slope + pull * self.directions(x, sizes)
-        if self._is_signed and not self.signed:  # what pushes a part of a norm against its bound is no violation
+            weight = xp.where(support, weight, 0)
+        on = slope + weight * self.directions(x, sizes)
+        if (
+            self.positive is not False and not self.signed
+        ):  # what pushes a part of a norm against its bound is no violation
             on, slope = xp.where((x == 0) & (on > 0), 0, on), xp.where(slope > 0, 0, slope)
         steep = self.moduli(slope)
         size = xp.abs(steep)
-        if self._is_signed and self.signed:
+        if self.positive is not False and self.signed:
             size = -steep if self.positive is True else xp.where(self._must_be_positive(x), -steep, size)
         off = size - threshold
         return xp.where(support, on, self.spread(xp.where(off > 0, off, 0)) * self.directions(slope, steep))
@@ -140,7 +142,7 @@ class ModuliL12(PenaltyBase):
         object.__setattr__(self, "positive", mask)
 
     def _set_weights(self) -> None:
-        """Check the weights, once, and find the moduli that are free."""
+        """Check the weights, once, and find the unpenalised moduli."""
         self._set_positive()
         if self.weights is None:
             return
@@ -148,30 +150,25 @@ class ModuliL12(PenaltyBase):
         check_numbers(infinite=True, weights=weights)
         object.__setattr__(self, "weights", weights)
         xp = namespace(weights)
-        free = xp.asarray(weights == 0)  # of a single weight NumPy makes no array
-        some = bool(xp.any(free))
-        object.__setattr__(self, "_free", free if some else None)
-        object.__setattr__(self, "_held", xp.where(free, math.inf, weights) if some else weights)
+        zero = xp.asarray(weights == 0)  # of a single weight NumPy makes no array
+        some = bool(xp.any(zero))
+        object.__setattr__(self, "_unpenalised", zero if some else None)
+        object.__setattr__(self, "_kernel_weights", xp.where(zero, math.inf, weights) if some else weights)
         object.__setattr__(self, "_infinite", bool(xp.any(xp.isinf(weights))))
 
     def _checked(self, x: Any) -> Array:
         x = as_array(x, "x")
         self.check_shape(tuple(x.shape))
-        if self._is_signed and not (is_numpy(x) and x.dtype.char in "fd") and is_complex(x):
+        if self.positive is not False and is_complex(x):
             raise TypeError("positive needs real x, got complex numbers")
         return x
-
-    def _check_weights_of_rows(self, rows: int) -> None:
-        if self.weights is not None and tuple(self.weights.shape) != (rows,):
-            got = tuple(self.weights.shape)
-            raise ValueError(f"weights must hold one number for each of {rows} rows, got shape {got}")
 
     def _difference(self, x: Array) -> Any:
         """The penalty at a strength of 1."""
         moduli = self.moduli(self._penalised(x))
         if self.weights is None:
             total, length = l1_and_l2(moduli)
-        else:  # what an infinite weight holds at zero costs nothing
+        else:  # what an infinite weight fixes at zero costs nothing
             xp = namespace(x)
             weights = as_array_of(self.weights, x)
             weights = xp.where(moduli != 0, weights, 0) if self._infinite else weights
@@ -186,19 +183,13 @@ class ModuliL12(PenaltyBase):
         if self.ridge > 0:
             grown = 1 + threshold * self.ridge
             moduli, threshold = moduli / grown, threshold / grown
-        return self._shrink(moduli, threshold)
-
-    def _shrink(self, moduli: Array, threshold: float) -> Array:
-        if not isinstance(self.positive, bool):
-            return self._shrink_signed(moduli, threshold)
-        positive = self.positive or not self.signed
-        return prox_vector(moduli, threshold, self.l2_weight, self._held, positive)
-
-    def _shrink_signed(self, x: Array, threshold: float) -> Array:
-        """The same where some entries must not be negative: these, and the sizes of the others, as one vector."""
-        xp, signed = namespace(x), self._must_be_positive(x)
-        shrunk = prox_vector(xp.where(signed, x, xp.abs(x)), threshold, self.l2_weight, self._held, positive=True)
-        return xp.where(signed | (x >= 0), shrunk, -shrunk)
+        given = threshold, self.l2_weight, self._kernel_weights
+        if isinstance(self.positive, bool):
+            return prox_vector(moduli, *given, self.positive or not self.signed)
+        # Those entries that must not be negative, and the sizes of the others, are one vector.
+        xp, signed = namespace(moduli), self._must_be_positive(moduli)
+        shrunk = prox_vector(xp.where(signed, moduli, xp.abs(moduli)), *given, positive=True)
+        return xp.where(signed | (moduli >= 0), shrunk, -shrunk)
 
     def _step_from_zero(self, gradient: Array) -> Array:
         """A proximal step of length 1 from zero: how much of it is left measures the violation there.
@@ -218,28 +209,29 @@ class ModuliL12(PenaltyBase):
         weights = as_array_of(self.weights, x)
         return self.strength * weights if self.strength > 0 else namespace(x).zeros_like(weights)
 
-    def _free_like(self, x: Array) -> Array:
+    def _unpenalised_like(self, x: Array) -> Array:
         """Which entries of x are not penalised."""
-        return self.spread(indices_like(self._free, x) if isinstance(self._free, np.ndarray) else self._free)
+        return self.spread(
+            indices_like(self._unpenalised, x) if isinstance(self._unpenalised, np.ndarray) else self._unpenalised
+        )
 
     def _penalised(self, x: Array) -> Array:
         """X with zeros where the weight is 0."""
-        return x if self._free is None else namespace(x).where(self._free_like(x), 0, x)
+        return x if self._unpenalised is None else namespace(x).where(self._unpenalised_like(x), 0, x)
 
     def _allowed(self, x: Array) -> Array:
-        return namespace(x).where(self._must_be_positive(x) & (x < 0), 0, x) if self._is_signed else x
-
-    @property
-    def _is_signed(self) -> bool:
-        """Whether some entries must not be negative."""
-        return self.positive is not False
+        return namespace(x).where(self._must_be_positive(x) & (x < 0), 0, x) if self.positive is not False else x
 
     def _must_be_positive(self, x: Array) -> Any:
         """Which entries of x must not be negative; True where all."""
         return self.positive if isinstance(self.positive, bool) else indices_like(self.positive, x)
 
-    def _with_free(self, x: Array, shrunk: Array) -> Array:
-        return shrunk if self._free is None else namespace(x).where(self._free_like(x), self._allowed(x), shrunk)
+    def _with_unpenalised(self, x: Array, shrunk: Array) -> Array:
+        return (
+            shrunk
+            if self._unpenalised is None
+            else namespace(x).where(self._unpenalised_like(x), self._allowed(x), shrunk)
+        )
 
 
 def signs(x: Array) -> Array:

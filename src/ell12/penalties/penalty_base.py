@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_array_of, as_numpy, device, indices_like, is_array, is_numpy, max_abs, namespace, take
+from ell12.backend import is_array, max_abs, namespace
 from ell12.checks import set_numbers
 from ell12.protocols import Array, Curvature, Penalty, Wrapper, with_alpha
 
@@ -120,47 +121,35 @@ class DiagonalCurvature:
 
     Parameters
     ----------
-    diagonal : array of shape (n,)
+    diagonal : NumPy array of shape (n,)
         One number for each entry of x.
-    unit : array of shape (n,), optional
+    unit : NumPy array of shape (n,), optional
         A vector of length 1, or of zeros.
     weight : float, default 0.0
         How much of it, at least 0.
     """
 
-    diagonal: Array
-    unit: Array | None = None
+    diagonal: Any
+    unit: Any = None
     weight: float = 0.0
 
     @property
     def largest(self) -> float:
         """A bound on the modulus of the eigenvalues: they lie from the least entry to the greatest plus weight."""
-        xp = namespace(self.diagonal)
-        if self.diagonal.shape[0] == 0:
-            return 0.0
-        return max(-float(xp.min(self.diagonal)), float(xp.max(self.diagonal)) + self.weight)
+        lowest, greatest = self.diagonal.min(initial=0.0), self.diagonal.max(initial=-math.inf)
+        return max(-float(lowest), float(greatest) + self.weight, 0.0)
 
-    def matrix(self, columns: Array) -> Array:
-        """The block of the given entries, which a NumPy array names, as a dense matrix."""
-        xp, (diagonal, unit) = namespace(self.diagonal), self._within(columns)
-        if is_numpy(diagonal) and unit is not None:  # in one pass
-            matrix = np.multiply.outer(self.weight * unit, unit)
-            np.einsum("ii->i", matrix)[...] += diagonal
-            return matrix
-        matrix = xp.eye(diagonal.shape[0], dtype=diagonal.dtype, device=device(diagonal)) * diagonal
-        return matrix if unit is None else matrix + (self.weight * unit)[:, None] * unit[None, :]
+    def matrix(self, columns: Any) -> Any:
+        """The block of the given entries as a dense matrix."""
+        unit = np.zeros(len(columns), self.diagonal.dtype) if self.unit is None else self.unit[columns]
+        matrix = np.multiply.outer(self.weight * unit, unit)
+        np.einsum("ii->i", matrix)[...] += self.diagonal[columns]
+        return matrix
 
-    def product(self, columns: Array) -> Callable[[Array], Array]:
+    def product(self, columns: Any) -> Callable[[Any], Any]:
         """The map ``v -> matrix(columns) v``, without that matrix."""
-        diagonal, unit = self._within(columns)
-        if unit is None:
-            return lambda v: diagonal * v
+        diagonal, unit = self.diagonal[columns], 0.0 * columns if self.unit is None else self.unit[columns]
         return lambda v: diagonal * v + (self.weight * (unit @ v)) * unit
-
-    def _within(self, columns: Array) -> tuple[Array, Array | None]:
-        xp, which = namespace(self.diagonal), indices_like(columns, self.diagonal)
-        unit = None if self.unit is None else xp.take(self.unit, which, axis=0)
-        return xp.take(self.diagonal, which, axis=0), unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +162,7 @@ class GroupCurvature(DiagonalCurvature):
         As there.
     labels : NumPy array of shape (n,), optional
         The group of each entry.
-    directions : array of shape (n,), optional
+    directions : NumPy array of shape (n,), optional
         The entries of all d_g.
     """
 
@@ -183,16 +172,14 @@ class GroupCurvature(DiagonalCurvature):
     @property
     def largest(self) -> float:
         """A bound on the modulus of the eigenvalues."""
-        within = np.bincount(self.labels, as_numpy(self.directions) ** 2)
-        return super().largest + float(within.max(initial=0.0))
+        return super().largest + float(np.bincount(self.labels, self.directions**2).max(initial=0.0))
 
-    def matrix(self, columns: Array) -> Array:
-        """The block of the given entries, which a NumPy array names, as a dense matrix."""
-        matrix, directions = super().matrix(columns), take(self.directions, columns, 0)
-        same = self.labels[columns][:, None] == self.labels[columns]
-        return matrix - as_array_of(same, matrix) * directions[:, None] * directions[None, :]
+    def matrix(self, columns: Any) -> Any:
+        """The block of the given entries as a dense matrix."""
+        labels, directions = self.labels[columns], self.directions[columns]
+        return super().matrix(columns) - np.equal.outer(labels, labels) * np.multiply.outer(directions, directions)
 
-    def product(self, columns: Array) -> Callable[[Array], Array]:
+    def product(self, columns: Any) -> Callable[[Any], Any]:
         """The map ``v -> matrix(columns) v``."""
         matrix = self.matrix(columns)
         return lambda v: matrix @ v
@@ -200,11 +187,11 @@ class GroupCurvature(DiagonalCurvature):
 
 @dataclass(frozen=True, eq=False)
 class WithIntercept(Wrapper, Penalty):
-    """``penalty(x without its last entry)``: the last entry is free, of the penalty and of its constraints.
+    """``penalty(x without its last entry)``: penalty and constraints leave the last entry out.
 
     Of several classes as many intercepts stand last: ``count``.
 
-    A weight of 0 in `L12` frees an entry of the penalty, but not of ``positive``: an intercept is free of both.
+    A weight of 0 in `L12` does not leave an entry out of ``positive``; an intercept is left out of both.
 
     Examples
     --------
@@ -300,17 +287,16 @@ class _CurvatureBeforeLast:
     def largest(self) -> float:
         return self.before.largest
 
-    def matrix(self, columns: Array) -> Array:
-        matrix, size = self.before.matrix(columns[columns < self.last]), int(columns.shape[0])
-        xp, kind = namespace(matrix), {"dtype": matrix.dtype, "device": device(matrix)}
-        within = int(matrix.shape[0])
-        wide = xp.concat([matrix, xp.zeros((within, size - within), **kind)], axis=1)
-        return xp.concat([wide, xp.zeros((size - within, size), **kind)])
-
-    def product(self, columns: Array) -> Callable[[Array], Array]:
+    def matrix(self, columns: Any) -> Any:
         within = columns[columns < self.last]
-        product, size = self.before.product(within), int(within.shape[0])
-        return lambda v: _append(product(v[:size]), 0 * v[size:])
+        matrix = np.zeros((columns.size, columns.size))
+        matrix[: within.size, : within.size] = self.before.matrix(within)
+        return matrix
+
+    def product(self, columns: Any) -> Callable[[Any], Any]:
+        within = columns[columns < self.last]
+        product, size = self.before.product(within), within.size
+        return lambda v: np.append(product(v[:size]), 0 * v[size:])
 
 
 def _append(x: Array, last: Array) -> Array:

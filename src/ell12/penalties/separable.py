@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import max_abs, namespace
+from ell12.backend import as_numpy, max_abs, namespace
 from ell12.checks import as_array, as_step
 from ell12.penalties.l12 import L1
 from ell12.penalties.moduli import signs
@@ -84,7 +84,7 @@ class SmoothSlope(ConcaveSlope):
     A subclass adds the derivative of the slope.
     """
 
-    def _bend(self, xp: Any, size: Array) -> Array:
+    def _second_derivative(self, xp: Any, size: Array) -> Array:
         """``p''(size)``, at zero that from above."""
         raise NotImplementedError
 
@@ -105,7 +105,7 @@ class SmoothSlope(ConcaveSlope):
     def curvature(self, x: Array) -> DiagonalCurvature:
         """The second derivative of each entry; at zero that of either side."""
         xp = namespace(x)
-        return DiagonalCurvature(self._bend(xp, xp.abs(x)))
+        return DiagonalCurvature(as_numpy(self._second_derivative(xp, xp.abs(x))))
 
     def restrict(self, columns: Array) -> Any:  # noqa: ARG002
         """Itself: it is the same for all entries."""
@@ -168,7 +168,7 @@ class LogSum(SmoothSlope):
     def _relief(self, xp: Any, size: Array) -> Array:  # noqa: ARG002
         return self._slope_at_zero * size / (self.theta + size)
 
-    def _bend(self, xp: Any, size: Array) -> Array:  # noqa: ARG002
+    def _second_derivative(self, xp: Any, size: Array) -> Array:  # noqa: ARG002
         return -self.strength / (self.theta + size) ** 2
 
 
@@ -335,7 +335,7 @@ class MCP(SmoothSlope):
     def _relief(self, xp: Any, size: Array) -> Array:
         return self._cut(xp, size) / self.gamma
 
-    def _bend(self, xp: Any, size: Array) -> Array:
+    def _second_derivative(self, xp: Any, size: Array) -> Array:
         return xp.where(size < self.gamma * self.strength, xp.full_like(size, -1 / self.gamma), 0)
 
     def _cut(self, xp: Any, size: Array) -> Array:

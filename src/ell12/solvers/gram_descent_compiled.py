@@ -107,7 +107,11 @@ def _sweep(block, slope, x, below, above, weight):  # type: ignore[no-untyped-de
     for a in range(x.size):
         old, curvature = x[a], block[a, a]
         tilt = weight / math.sqrt(square) if square > 0.0 and above[a] > 0.0 else 0.0
-        new = _best_entry(curvature, old, slope[a] - tilt * old, below[a], above[a])
+        aim = (curvature + tilt) * old - slope[a]
+        if curvature > 0.0:
+            new = (aim - min(max(aim, below[a]), above[a])) / curvature
+        else:  # there is a minimiser only where zero is one
+            new = 0.0 if below[a] <= aim <= above[a] else old
         move = new - old
         if move != 0.0:
             x[a] = new
@@ -151,14 +155,3 @@ def _objective(x, gradient, linear, parts):  # type: ignore[no-untyped-def]
             slope = above[j] if x[j] > 0.0 else below[j]
             value += x[j] * (0.5 * (gradient[j] - linear[j] + ridge[j] * x[j]) + slope)
     return value
-
-
-@loop
-def _best_entry(curvature, old, slope, below, above):  # type: ignore[no-untyped-def]
-    """The minimiser in one entry; without curvature there is one only where zero is."""
-    if not curvature > 0.0:
-        return 0.0 if below <= -slope <= above else old
-    aim = curvature * old - slope
-    if aim > above:
-        return (aim - above) / curvature
-    return (aim - below) / curvature if aim < below else 0.0

@@ -99,19 +99,13 @@ class SmoothProblem:
     def hessian(self, current: EvaluatedPoint, columns: Any) -> Any:
         """The Hessian of the objective's smooth piece in some columns, as a dense NumPy matrix."""
         own = self.penalty.curvature(current.point.x).matrix(columns)
-        loss = as_numpy(self.loss.hessian(current.point, columns))
-        return np.add(loss, as_numpy(own), dtype=np.float64)
+        return np.add(as_numpy(self.loss.hessian(current.point, columns)), own, dtype=np.float64)
 
     def hessian_product(self, current: EvaluatedPoint, columns: Any) -> Callable[[Any], Any]:
         """The map ``v -> H v`` with that Hessian H: two products, and no matrix."""
         loss = self.loss.hessian_product(current.point, columns)
         penalty = self.penalty.curvature(current.point.x).product(columns)
-
-        def product(v: Any) -> Any:
-            sent = as_array_of(v, current.point.x)
-            return as_numpy(loss(sent) + penalty(sent))
-
-        return product
+        return lambda v: as_numpy(loss(as_array_of(v, current.point.x))) + penalty(v)
 
 
 class PiecewiseProblem(SmoothProblem):
