@@ -95,7 +95,7 @@ def fit_offsets(observed: Observed, center: str | None, scale: str | None = None
         of all plus a bias of each row and of each column, found together by least squares and shrunk to zero.
     scale : {None, "columns"}, optional
         "columns" divides each column by the standard deviation of its known entries, and subtracts its mean
-        before biases are looked for, unshrunken: the columns have units of their own.
+        before biases are estimated, unshrunken: the columns have units of their own.
 
     Examples
     --------

@@ -312,7 +312,7 @@ def read_table(
     try:
         import pandas
     except ImportError as error:
-        raise ImportError(f"{path} is read by pandas: pip install 'ell12[tables]'") from error
+        raise ImportError(f"{path} is read by pandas, which the extra 'tables' installs") from error
     if path.suffix.lower() in (".parquet", ".pq"):
         return pandas.read_parquet(path)
     text = _unpacked(path).decode(encoding).removeprefix("\ufeff")

@@ -228,7 +228,7 @@ def shares_of_classes(b: Any, k: int | None = None) -> Array:
     if b.ndim == 2:
         return b
     xp = namespace(b)
-    if b.ndim != 1 or not bool(xp.all((b >= 0) & (b == xp.round(b)))):
+    if b.ndim != 1 or not bool(xp.all((b >= 0) & (b == xp.round(b)) & xp.isfinite(b))):
         raise ValueError("b must be a vector of the numbers of classes, 0, 1, ..., or a matrix of their shares")
     k = k or (int(xp.max(b)) + 1 if b.shape[0] else 0)
     if k > max(MOST_CLASSES, 2 * b.shape[0]):

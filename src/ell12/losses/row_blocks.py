@@ -298,7 +298,7 @@ class Stream:
             raise TypeError(
                 f"blocks must be an iterable or a function that returns one, got {type(chunks).__name__}"
             )
-        with naming("blocks"):  # an array of no axes looks as if it could be iterated over
+        with naming("blocks"):  # an array of no axes passes for an iterable
             used_up = not callable(chunks) and iter(chunks) is chunks  # by a first pass
         if used_up:
             raise TypeError("blocks can be read once only; give a list or a function that returns an iterator")

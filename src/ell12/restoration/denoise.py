@@ -115,7 +115,7 @@ def inpaint_tv(
     Parameters
     ----------
     image : array
-        As in `denoise_tv`; what it holds at unknown pixels, NaN included, is not looked at.
+        As in `denoise_tv`; values at unknown pixels, NaN included, are not used.
     mask : array of bool
         True where a pixel is known, of the shape of the image or of one channel.
     alpha : float, "held-out" or None, optional

@@ -122,7 +122,7 @@ def reconstruct_mri(
     ----------
     data : complex array
         The coefficients that the mask keeps of the orthonormal transform, as a vector, or all of them in the shape
-        of the mask, of which those outside it are not looked at. With ``channel_axis`` one such array per channel
+        of the mask, of which those outside it are not used. With ``channel_axis`` one such array per channel
         (coil).
     mask : array of bool
         True where a coefficient is measured, the zero frequency first (``ifftshift`` of a centred mask).

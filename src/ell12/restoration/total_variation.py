@@ -65,7 +65,7 @@ class TotalVariationL12(PenaltyBase):
     colour : bool, optional
         Whether three real channels are colours, restored as one problem: ``sum_c w_c TV((T x)_c)`` with T the
         orthogonal axes R+G+B, R-B and R-2G+B, and w 1 for the first, brightness, 2 for the others, whose
-        smoothing is doubled too. None: where their edges agree, which is looked up; otherwise, and with False,
+        smoothing is doubled too. None: where their edges agree, which is found out; otherwise, and with False,
         channel by channel. Only the functions of images ask for it.
     ndim : int, default 2
         How many of the last axes make an image, the others counting images. The functions of images set it.

@@ -89,7 +89,7 @@ def summary(
 
     Parameters
     ----------
-    model : L12Regressor, L12Classifier, L12CoxRegressor or their twins with CV
+    model : L12Regressor, L12Classifier, L12CoxRegressor or their versions with CV
         Fitted.
     X : array or sparse matrix of shape (n_samples, n_features), optional
         The samples it was fitted to. The table then has coefficients per standard deviation of their feature, and
