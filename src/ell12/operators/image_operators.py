@@ -9,16 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import (
-    all_finite,
-    as_floating,
-    is_complex,
-    is_number,
-    is_numpy,
-    namespace,
-    scatter,
-)
-from ell12.backend import arrays as backend
+from ell12.backend import all_finite, as_floating, is_complex, is_number, max_abs, namespace, real_dtype, scatter
 from ell12.checks import is_finite_number
 from ell12.operators.linear_operator import (
     ArrayOperator,
@@ -83,7 +74,7 @@ class FiniteDifference(ArrayOperator):
 
     def plus_gram(self, start: Array, weight: float, x: Array) -> Array:
         """``start + weight D'D x``. In D'D x a pixel has its differences from its neighbours."""
-        if not (is_numpy(x) and is_numpy(start) and x.dtype == start.dtype):
+        if not (type(x) is np.ndarray and type(start) is np.ndarray and x.dtype == start.dtype):
             return start + weight * self._apply_adjoint(self._apply(x))
         total, first = start.copy(), x.ndim - self.output_shape[-1]
         pairs = [(slice(0, -1), slice(1, None))]
@@ -164,7 +155,7 @@ class Convolution(ArrayOperator):
         if not all_finite(kernel):
             raise ValueError("kernel holds NaN or infinity; every entry must be finite")
         spectrum = _transfer_function(kernel, shape)
-        self._set(kernel=kernel, spectrum=spectrum, norm_squared=backend.max_abs(spectrum) ** 2)
+        self._set(kernel=kernel, spectrum=spectrum, norm_squared=max_abs(spectrum) ** 2)
         self._set(input_shape=shape, output_shape=shape)
 
     def _apply(self, x: Array) -> Array:
@@ -273,7 +264,7 @@ def slice_of(x: Array, axis: int, start: int, stop: int | None) -> Array:
 
 def _complex_dtype(x: Array) -> Any:
     xp = namespace(x)
-    return xp.complex128 if backend.real_dtype(x) == xp.float64 else xp.complex64
+    return xp.complex128 if real_dtype(x) == xp.float64 else xp.complex64
 
 
 def _complex(x: Array) -> Array:
