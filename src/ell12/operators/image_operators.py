@@ -258,7 +258,7 @@ def as_spacing(spacing: Any, ndim: int) -> tuple[float, ...] | None:
 
 
 def slice_of(x: Array, axis: int, start: int, stop: int | None) -> Array:
-    """The part of x between two places along one axis."""
+    """The part of x between two positions along one axis."""
     return x[(*(slice(None),) * axis, slice(start, stop), ...)]
 
 
@@ -274,8 +274,8 @@ def _complex(x: Array) -> Array:
 def _transfer_function(kernel: Array, shape: tuple[int, ...]) -> Array:
     """Return the Fourier transform of the image that holds the kernel with its centre at the first entry."""
     xp = namespace(kernel)
-    places = np.meshgrid(*(np.arange(k) - k // 2 for k in kernel.shape), indexing="ij")
-    indices = np.ravel_multi_index(places, shape, mode="wrap").reshape(-1)
+    offsets = np.meshgrid(*(np.arange(k) - k // 2 for k in kernel.shape), indexing="ij")
+    indices = np.ravel_multi_index(offsets, shape, mode="wrap").reshape(-1)
     image = scatter(xp.reshape(kernel, (-1,)), sent_to_device_of(indices, kernel), math.prod(shape))
     return xp.fft.fftn(_complex(xp.reshape(image, shape)))
 

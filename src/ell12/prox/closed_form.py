@@ -88,8 +88,8 @@ def _modulus(xp: Any, z: Array) -> Array:
 
 def _without_infinite(xp: Any, size: Array, weights: Array) -> tuple[Array, Array]:
     """Sizes and weights with no product 0 * inf: an entry of weight inf becomes one that never enters."""
-    held = xp.isinf(weights) & ~xp.isnan(size)
-    return xp.where(held, -math.inf, size), xp.where(held, 0, weights)
+    fixed = xp.isinf(weights) & ~xp.isnan(size)
+    return xp.where(fixed, -math.inf, size), xp.where(fixed, 0, weights)
 
 
 def with_signs(xp: Any, x: Array, z: Array, size: Array) -> Array:
