@@ -424,10 +424,10 @@ def test_the_default_model_follows_y():
     assert found.estimate[0] < 0 < found.p_values[0]  # "b" is the second class
 
 
-def test_classes_that_can_be_told_apart_are_warned_of():
+def test_classes_that_are_separated_are_warned_of():
     X, y = problem(60, 90)
     X[:, 0] = np.where(y > np.median(y), 1, -1) * (1 + 0.1 * X[:, 0] ** 2)
-    with pytest.warns(UserWarning, match="apart without error"):
+    with pytest.warns(UserWarning, match="separates the two classes without error"):
         confidence_intervals(X, y > np.median(y), L12Classifier(0.05), features=[0, 1])
     with pytest.raises(ValueError, match="inverse='exact' needs"):
         confidence_intervals(X[:, :2], y > np.median(y), L12Classifier(0.05), inverse="exact")
