@@ -146,6 +146,16 @@ def test_solvers_say_what_they_need(solver, penalty, message):
         minimize(noisy(), penalty, solver=solver)
 
 
+@pytest.mark.parametrize("make", [BlockAPG, FactoredAPG, AlternatingLeastSquares])
+def test_a_seed_names_a_run(make):
+    runs = [
+        minimize(noisy(), SpectralL12(1.0), solver=make(6, random_state=s), tol=0, max_iter=2) for s in (1, 1, 2)
+    ]
+    first, again, other = (run.x.to_array() for run in runs)
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
 @pytest.mark.parametrize("make", [BlockAPG, FactoredAPG, FullSVD, AlternatingLeastSquares])
 @pytest.mark.parametrize("max_rank", [0, -1, 1.5, True])
 def test_wrong_ranks(make, max_rank):
@@ -171,6 +181,8 @@ def test_half_and_extended_precision_become_single_and_double(dtype, kept, solve
     assert result.x.dtype == kept
     expected = complete_matrix(X.astype(kept), 0.01, solver=solver)  # small whole numbers are exact in all
     np.testing.assert_array_equal(result.to_array(), expected.to_array())
+    again = complete_matrix(X.astype(dtype), 0.01, solver=solver, x0=expected.x.astype(np.float64))
+    assert again.x.dtype == kept
 
 
 # The pieces

@@ -1,5 +1,8 @@
 """The search on hidden entries: what it may choose, how choices are compared, and what they are worth."""
 
+import itertools
+import time
+
 import numpy as np
 import pytest
 
@@ -44,8 +47,10 @@ def test_choices_are_those_of_the_least_error_and_fits_are_near_exact_ones():
     assert best.error == pytest.approx(hidden.error(exact.x), rel=1e-2)
 
 
-def test_a_search_whose_time_is_over_leaves_the_rest_to_the_fit():
-    result = complete_matrix(ratings(), run=Run(max_seconds=0.0))
+@pytest.mark.parametrize("seconds", [0.0, 5.0])
+def test_a_search_whose_time_is_over_leaves_the_rest_to_the_fit(monkeypatch, seconds):
+    monkeypatch.setattr(time, "monotonic", itertools.count(0, 10).__next__)  # ten seconds later at each call
+    result = complete_matrix(ratings(), run=Run(max_seconds=seconds))
     assert (result.status, result.n_iter, result.center) == (Status.MAX_SECONDS, 1, "biases")
 
 
