@@ -197,6 +197,9 @@ def test_draws_keep_known_entries_and_differ_by_as_much_as_errors(fitted):
     tables = np.stack(model.draws(known, 20, random_state=0))
     missing = np.isnan(known)
     assert (tables[:, ~missing] == known[~missing]).all()
+    one, again, other = (model.draws(known, 1, random_state=seed)[0] for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one, again)
+    assert not np.array_equal(one, other)
     filled, noise = model.transform(known), UNITS * NOISE
     spread, errors = (np.mean(np.abs((Y - filled) / noise)[..., missing]) for Y in (tables, X))
     assert spread == pytest.approx(errors, rel=0.15)
