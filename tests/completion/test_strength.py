@@ -53,11 +53,9 @@ def test_at_one_the_rank_one_fit_is_a_solution_from_the_largest_strength_on():
     assert top == pytest.approx(np.linalg.norm(mask * (X - fit.to_array()), 2), rel=1e-6)
     assert stationarity(loss, SpectralL12(1.001 * top), fit) < 3e-4
     assert stationarity(loss, SpectralL12(0.98 * top), fit) > 1e-3
-
-
-def test_where_rank_one_fits_all_there_is_nothing_to_begin_with():
-    X = np.outer(np.arange(1.0, 5), np.arange(1.0, 4))
-    assert largest_strength(CompletionLoss(X)) == 0.0
+    assert (
+        largest_strength(CompletionLoss(np.outer(np.arange(1.0, 5), np.arange(1.0, 4)))) == 0.0
+    )  # rank one fits all
 
 
 def test_the_strength_that_noise_asks_for_is_about_the_norm_of_the_noise():
