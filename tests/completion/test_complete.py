@@ -45,11 +45,11 @@ def test_the_function_and_the_imputer_choose_alike(known, alpha):
 def test_the_strength_is_given_next_to_the_penalty_or_in_it():
     known = table()[0]
     inside = complete_matrix(known, penalty=SpectralL12(2.0, 0.5), tol=1e-6)
-    beside = complete_matrix(known, 2.0, penalty=SpectralL12(l2_weight=0.5), tol=1e-6)
-    assert inside.alpha == beside.alpha == 2.0
+    apart = complete_matrix(known, 2.0, penalty=SpectralL12(l2_weight=0.5), tol=1e-6)
+    assert inside.alpha == apart.alpha == 2.0
     assert repr(inside).startswith("Completion(CONVERGED: objective ")
     assert repr(inside).endswith("alpha 2)")
-    np.testing.assert_array_equal(inside.to_array(), beside.to_array())
+    np.testing.assert_array_equal(inside.to_array(), apart.to_array())
     with pytest.raises(ValueError, match=r"alpha is given twice: 1\.0 and SpectralL12\(alpha=2\.0\)"):
         complete_matrix(known, 1.0, penalty=SpectralL12(2.0))
 
