@@ -28,10 +28,10 @@ def follow(loss, penalty, x, strength):
 
 
 def top(loss, penalty):
-    """The strength from which zero is a solution, where nothing is free."""
+    """The strength from which zero is a solution, where everything is penalised."""
     gradient = loss.gradient(loss.point(loss.start()))
-    pull = -gradient if penalty.positive else np.abs(gradient)
-    return float((pull / (1.0 if penalty.weights is None else penalty.weights)).max())
+    steep = -gradient if penalty.positive else np.abs(gradient)
+    return float((steep / (1.0 if penalty.weights is None else penalty.weights)).max())
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -64,7 +64,7 @@ def test_weights_of_rows_and_columns(positive, sparse):
     np.testing.assert_allclose(last.prediction, A @ last.x, atol=1e-10)
 
 
-def test_a_free_entry_stays_in_the_support():
+def test_an_unpenalised_entry_stays_in_the_support():
     A, b = design(4)
     loss = SquaredLoss(np.column_stack([A, np.ones(30)]), b + 50)
     penalty = WithIntercept(L12(0.05, 0.0, positive=True))
