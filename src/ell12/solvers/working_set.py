@@ -152,25 +152,18 @@ class _Columns(PiecewiseProblem):
             strength *= FALL
             penalty = with_alpha(self.penalty.convex, strength / self.steepest * self.penalty.alpha)
             easier = _Columns(self.loss, penalty, solution.point)
-            start = easier.evaluate(solution.point, gradient=solution.gradient)
-            solution, solved = easier.solved(start, 0.5 * strength)
-            if not solved:
-                return
+            solution = easier.evaluate(solution.point, gradient=solution.gradient)
+            while solution.violation > 0.5 * strength:
+                new, ending = easier.improve(solution)
+                if new is None or ending != "done":
+                    return
+                solution = new
             yield solution
-
-    def solved(self, current: EvaluatedPoint, target: float) -> tuple[EvaluatedPoint, bool]:
-        """Work on working sets alone until the violation is at most target; whether it is."""
-        while current.violation > target:
-            new, ending = self.improve(current)
-            if new is None or ending != "done":
-                return current, False
-            current = new
-        return current, True
 
     def homotopy_iterates(self, current: EvaluatedPoint) -> _Iterates:
         """Solutions at decreasing strengths, then with one tangent of the subtracted norm after the other."""
         loss, penalty, best = self.loss, self.penalty, current.iterate
-        path, value, reached = Homotopy(loss, penalty.convex, *self.first_solution()), math.inf, math.inf
+        path, value, reached = Homotopy(loss, penalty.convex), math.inf, math.inf
         while True:
             for point in path.points():
                 if point is None:
@@ -185,18 +178,6 @@ class _Columns(PiecewiseProblem):
             reached = value
             path.lean(tangent)
         return self.lower(loss.point(best.point.x), current)
-
-    def first_solution(self) -> tuple[Any, float]:
-        """A solution of the problem without its subtracted norm, and its strength, with which a path begins."""
-        convex, zero = self.penalty.convex, self.loss.point(self.loss.start())
-        top = _Columns(self.loss, convex, zero).evaluate(zero).violation
-        for fall in FALL ** np.arange(3, -1, -1):
-            strength = max(top * fall, convex.alpha)
-            easier = _Columns(self.loss, with_alpha(convex, strength), zero)
-            found, solved = easier.solved(easier.evaluate(zero), ROUNDING * strength)
-            if solved:
-                return found.point.x, strength
-        return zero.x, top
 
     def newton_iterates(self, current: EvaluatedPoint, ending: Ending) -> _Iterates:
         """`SupportNewton` in the columns that violate until these are solved for; in all, if they are many."""
