@@ -54,7 +54,7 @@ class Homotopy:
     [(3.0, [0.0, 0.0, 0.0]), (0.0, [2.0, -3.0, 0.0])]
     >>> path.lean(np.array([0.5, 0.0, 1.0]))
     >>> [(path.left, point.x.round(9).tolist()) for point in path.points() if point]
-    [(1.0, [2.0, -3.0, 0.0]), (0.0, [2.5, -3.0, 0.5])]
+    [(1.0, [2.0, -3.0, 0.0]), (0.5, [2.25, -3.0, 0.0]), (0.0, [2.5, -3.0, 0.5])]
     """
 
     def __init__(self, loss: Any, penalty: Any) -> None:
@@ -83,15 +83,21 @@ class Homotopy:
         return self.left * self.fastest + float(np.abs(tangent - self.tangent).max(initial=0.0))
 
     def points(self) -> Iterator[Point | None]:
-        """The first solution and the last, where ``left`` is 0 unless rounding or ties hide it; None at kinks."""
+        """Solutions each time ``left`` has fallen to a half, and at kinks between None.
+
+        It is 0 at the last solution, unless rounding or ties hide it.
+        """
         if not self._begin():
             return
         yield self._point()
+        last = self.left
         for _ in range(10 * (self.kinks.size + self.root.size)):
-            if not self._advance() or self.left == 0:
-                yield self._point()
+            ended = not self._advance() or self.left == 0
+            halved = self.left <= 0.5 * last
+            last = self.left if halved else last
+            yield self._point() if ended or halved else None
+            if ended:
                 return
-            yield None
 
     def _begin(self) -> bool:
         """Set out at the solution on the support; return whether its columns are independent."""
