@@ -1,4 +1,4 @@
-"""The plan of the house as one table, and what the source says about it: ``python -m tests.architecture``.
+"""The plan of the package as one table, and what the source says about it: ``python -m tests.architecture``.
 
 `test_layers.py` holds the package to this table. With ``--write`` it brings up to date the drawing in
 docs/architecture.md and the table of capabilities in docs/extend/index.md.
@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "ell12"
 
-# What each room, a folder or a module of the top level, may import, from the ground up.
+# What each folder and each module of the top level may import, the lowest first.
 ROOMS: dict[str, str] = {
     "backend": "",
     "protocols": "backend",
@@ -278,7 +278,7 @@ def public_callables() -> dict[str, Callable[..., object]]:
 
 
 def report() -> str:
-    """What the source looks like, for people."""
+    """Figures of the source, for people."""
     code, numbers = by_room(lines_of_code), by_room(lambda text: len(constants(text)))
     rows = [f"{room:18}{code[room]:6}{BUDGET[room]:8}{numbers[room]:11}" for room in sorted(code)]
     return "\n".join(
@@ -344,31 +344,14 @@ def _things() -> list[object]:
 
     import ell12
 
-    A, b, labels = np.eye(2), np.ones(2), np.array([1.0, -1.0])
-    return [
-        ell12.SquaredLoss(A, b),
-        ell12.LogisticLoss(A, labels),
-        ell12.HuberLoss(A, b),
-        ell12.PoissonLoss(A, b),
-        ell12.losses.KullbackLeiblerLoss(A, b),
-        ell12.losses.AbsoluteLoss(A, b),
-        ell12.losses.MultinomialLoss(A, [0, 1]),
-        ell12.losses.CoxLoss(A, b),
-        ell12.losses.QuadraticLoss(A, b),
-        ell12.losses.RowsLoss([(A, b)]),
-        ell12.completion.CompletionLoss(A),
-        ell12.L12(1.0),
-        ell12.GroupL12([0, 1], 1.0),
-        ell12.RowsL12(1.0),
-        ell12.penalties.LogSum(1.0),
-        ell12.penalties.CappedL1(1.0),
-        ell12.penalties.Lp(1.0),
-        ell12.MCP(1.0),
-        ell12.SpectralL12(1.0),
-        ell12.penalties.SpectralLogSum(1.0),
-        ell12.penalties.TruncatedNuclear(1.0),
-        ell12.penalties.NoPenalty(),
-    ]
+    A, b = np.eye(2), np.ones(2)
+    of_two = "SquaredLoss HuberLoss PoissonLoss KullbackLeiblerLoss AbsoluteLoss CoxLoss QuadraticLoss"
+    of_alpha = "L12 RowsL12 LogSum CappedL1 Lp MCP SpectralL12 SpectralLogSum TruncatedNuclear"
+    losses = [getattr(ell12.losses, name)(A, b) for name in of_two.split()]
+    classes = [ell12.LogisticLoss(A, [1.0, -1.0]), ell12.losses.MultinomialLoss(A, [0, 1])]
+    others = [ell12.losses.RowsLoss([(A, b)]), ell12.completion.CompletionLoss(A), ell12.GroupL12([0, 1], 1.0)]
+    penalties = [getattr(ell12.penalties, name)(1.0) for name in of_alpha.split()]
+    return [*losses, *classes, *others, *penalties, ell12.penalties.NoPenalty()]
 
 
 def _solvers() -> list[object]:

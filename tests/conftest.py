@@ -231,21 +231,3 @@ def kernels_on_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.Tem
     monkeypatch.setattr(cuda, "THREADS", 1)
     with ThreadPoolExecutor(8) as pool:
         yield
-
-
-@pytest.fixture
-def ctrl_c_after() -> Callable[[int], Callable[[Any], bool]]:
-    """Makes a ``stop`` whose call of that number is interrupted as by Ctrl-C."""
-
-    def after(count: int) -> Callable[[Any], bool]:
-        calls: list[Any] = []
-
-        def stop(history: Any) -> bool:
-            calls.append(history)
-            if len(calls) == count:
-                raise KeyboardInterrupt
-            return False
-
-        return stop
-
-    return after

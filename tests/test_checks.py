@@ -25,9 +25,6 @@ def test_what_is_no_finite_number_is_refused_by_name(value):
             check()
 
 
-# What is allowed depends on what a check is told, not on the argument's name.
-
-
 def test_arrays_of_other_libraries_are_not_looked_at():
     library = pytest.importorskip("array_api_strict")
     checks.check_numbers(alpha=library.asarray([-1.0]))

@@ -15,6 +15,7 @@ import ell12
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src" / "ell12").rglob("*.py"))
+PAPER = sorted((ROOT / "paper" / "src").rglob("*.py"))
 # Written by commands, or the history of decisions.
 OTHERS = ("reproduction.md", "results/", "decisions/", "_build/", "generated/", "gallery/")
 PAGES = [
@@ -36,8 +37,16 @@ DIALECT = {
     "lent": "reused buffer",
     "rosy": "optimistic",
     "twin": "reference implementation, compiled version",
+    "twins": "reference implementations, compiled versions",
     "stranger": "unseen row or column",
     "strangers": "unseen rows or columns",
+    "told": "reported, returned, separated",
+    "looks": "computes, reads, gradients of all columns",
+    "looked": "computed, checked",
+    "mend": "correct",
+    "spins": "cycle spinning",
+    "follower": "screened path",
+    "annex": "package",
 }
 
 
@@ -145,7 +154,7 @@ def words_of_source(path):
 def test_the_standard_terms_are_used():
     found = [
         f"{path.relative_to(ROOT)}:{line}: {word} -> {DIALECT[word]}"
-        for path in SOURCES
+        for path in (*SOURCES, *PAPER)
         for line, words in words_of_source(path)
         for word in words & DIALECT.keys()
     ]

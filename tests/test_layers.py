@@ -5,60 +5,38 @@ import subprocess
 import sys
 
 import pytest
-from tests.architecture import (
-    BUDGET,
-    FREE,
-    MOST_CONSTANTS,
-    MOST_FILES,
-    MOST_LINES_OF_PAPER,
-    NUMERIC_ROOMS,
-    ONLY_IMPORTER,
-    PACKAGE,
-    PAGES,
-    ROOMS,
-    ROOT,
-    by_room,
-    constants,
-    cycles,
-    files,
-    imports,
-    lines_of_code,
-    page_with,
-    probes,
-    repeated,
-    room_of,
-    rooms_imported,
-)
+from tests import architecture as plan
+from tests.architecture import PACKAGE, ROOT, files, imports, lines_of_code, room_of
 
 
 def test_a_module_imports_only_the_layers_below_it():
     for path in files():
-        if room_of(path) not in FREE:
-            assert room_of(path) in ROOMS, f"say in ROOMS what {room_of(path)} may import"
-            assert rooms_imported(path) <= set(ROOMS[room_of(path)].split()), path
+        if room_of(path) not in plan.FREE:
+            assert room_of(path) in plan.ROOMS, f"say in plan.ROOMS what {room_of(path)} may import"
+            assert plan.rooms_imported(path) <= set(plan.ROOMS[room_of(path)].split()), path
 
 
 def test_the_table_of_rooms_is_ordered_from_the_ground_up():
     seen = set()
-    for room, below in ROOMS.items():
+    for room, below in plan.ROOMS.items():
         assert set(below.split()) <= seen, f"{room} imports what stands above it"
         seen.add(room)
 
 
 def test_no_modules_import_each_other_even_inside_functions():
-    assert cycles() == []
+    assert plan.cycles() == []
 
 
 def test_nothing_asks_a_loss_or_a_penalty_what_it_has_outside_the_one_check():
-    assert probes() == []
+    assert plan.probes() == []
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", plan.PAGES)
 def test_what_pages_show_of_the_plan_is_made_from_it(page):
-    mark, make = PAGES[page]
+    mark, make = plan.PAGES[page]
     text = (ROOT / page).read_text()
     assert f"<!-- {mark} -->" in text
-    assert page_with(text, mark, make()) == text, "run python -m tests.architecture --write"
+    assert plan.page_with(text, mark, make()) == text, "run python -m tests.architecture --write"
 
 
 def test_few_modules_stand_at_the_top_level():
@@ -69,7 +47,7 @@ def test_optional_packages_have_one_importer():
     for path in files():
         file = str(path.relative_to(PACKAGE).with_suffix(""))
         for name in imports(path):
-            owner = ONLY_IMPORTER.get(name.split(".")[0])
+            owner = plan.ONLY_IMPORTER.get(name.split(".")[0])
             assert owner is None or {room_of(path), file} & owner, f"{path.name} imports {name}"
 
 
@@ -86,34 +64,34 @@ def test_tests_stand_in_the_folders_of_the_package():
 
 
 def test_each_room_keeps_to_its_budget_of_lines():
-    code = by_room(lines_of_code)
-    assert code.keys() == BUDGET.keys()
-    assert {room: count for room, count in code.items() if count > BUDGET[room]} == {}
+    code = plan.by_room(lines_of_code)
+    assert code.keys() == plan.BUDGET.keys()
+    assert {room: count for room, count in code.items() if count > plan.BUDGET[room]} == {}
 
 
 def test_the_reproduction_keeps_to_its_budget_of_lines():
-    assert sum(lines_of_code(path.read_text()) for path in files(ROOT / "paper")) <= MOST_LINES_OF_PAPER
+    assert sum(lines_of_code(path.read_text()) for path in files(ROOT / "paper")) <= plan.MOST_LINES_OF_PAPER
 
 
 def test_there_are_few_files_and_none_is_long():
-    assert len(files()) <= MOST_FILES
+    assert len(files()) <= plan.MOST_FILES
     assert [p.name for p in files() if len(p.read_text().splitlines()) > 400] == []
 
 
 def test_named_numeric_constants_are_few():
-    numbers = by_room(lambda text: len(constants(text)))
-    assert sum(numbers.values()) <= MOST_CONSTANTS["of the package"]
-    assert sum(numbers[room] for room in NUMERIC_ROOMS) <= MOST_CONSTANTS["of numeric rooms"]
+    numbers = plan.by_room(lambda text: len(plan.constants(text)))
+    assert sum(numbers.values()) <= plan.MOST_CONSTANTS["of the package"]
+    assert sum(numbers[room] for room in plan.NUMERIC_ROOMS) <= plan.MOST_CONSTANTS["of numeric rooms"]
 
 
 def test_no_file_and_no_class_has_the_name_of_another():
-    assert repeated() == {}
+    assert plan.repeated() == {}
 
 
 def test_lines_of_code_and_constants_are_counted_as_documented():
     text = '"""Doc.\n\nMore."""\n\nMOST, LEAST = 3, -(2**4)\n# why\nSIZES = (1, 2)\nWORD = "a"\nx = 1\n'
     assert lines_of_code(text) == 4
-    assert constants(text) == ["MOST", "LEAST", "SIZES"]
+    assert plan.constants(text) == ["MOST", "LEAST", "SIZES"]
 
 
 def modules_after(code):

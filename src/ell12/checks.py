@@ -193,9 +193,9 @@ def check_positive(value: Any, name: str, *words: str) -> None:
 
 def check_flags(*, optional: bool = False, **arguments: Any) -> None:
     """Raise, with the argument's name, on anything but True and False, or 1 and 0; None may be allowed."""
-    for name, value in arguments.items():
-        if not (isinstance(value, bool | int | np.bool_ | np.integer) or (optional and value is None)):
-            raise ValueError(f"{name} must be True or False{' or None' * optional}, got {value!r}")
+    for name, flag in arguments.items():
+        if not ((isinstance(flag, int | np.integer | np.bool) and 0 <= flag <= 1) or (optional and flag is None)):
+            raise ValueError(f"{name} must be True or False{' or None' * optional}, got {flag!r}")
 
 
 def check_word(value: Any, name: str, *words: str) -> None:

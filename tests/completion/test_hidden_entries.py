@@ -5,7 +5,7 @@ import pytest
 
 from ell12 import L12Imputer, Observed, Run, SpectralL12, Status, complete_matrix
 from ell12.completion.complete import completed
-from ell12.completion.hidden_entries import HiddenEntries, HiddenEntryChoice, HiddenEntrySearch, SearchSpace
+from ell12.completion.hidden_entries import HiddenEntries, HiddenEntrySearch, search_space
 from ell12.completion.offsets import Centred, fit_offsets
 from ell12.datasets import synthetic_ratings
 from ell12.protocols import with_alpha
@@ -21,31 +21,27 @@ def ratings(seed=0, shape=(150, 120), count=3000, **options):
 
 def test_ratings_and_tables_have_their_options():
     sparse, dense = ratings(), Observed.from_mask(np.ones((4, 4)), np.eye(4) < 1)
-    spaces = [SearchSpace.suited_to(observed, **AUTO) for observed in (sparse, dense)]
-    assert [space.centers for space in spaces] == [("biases",), ("columns", None)]
-    assert [[shape.l2_weight for shape in space.penalties] for space in spaces] == [[0.5], [1.0, 0.5]]
-    assert [space.ranks for space in spaces] == [(8, 4, 16), (None,)]
-    asked = SearchSpace.suited_to(sparse, center=None, penalty=SHAPES[0], max_rank=5, scale=None)
-    assert asked.first == HiddenEntryChoice(None, None, SHAPES[0], 5)
-    assert (asked.centers, asked.ranks) == ((None,), (5,))
+    spaces = [search_space(observed, **AUTO) for observed in (sparse, dense)]
+    assert [space["center"] for space in spaces] == [("biases",), ("columns", None)]
+    assert [[shape.l2_weight for shape in space["penalty"]] for space in spaces] == [[0.5], [1.0, 0.5]]
+    assert [space["max_rank"] for space in spaces] == [(8, 4, 16), (None,)]
+    asked = {"center": None, "scale": None, "penalty": SHAPES[0], "max_rank": 5}
+    assert {name: list(values) for name, values in search_space(sparse, **asked).items()} == {
+        name: [value] for name, value in asked.items()
+    }
 
 
 def test_choices_are_those_of_the_least_error_and_fits_are_near_exact_ones():
     observed = ratings(0, (200, 150), 5000, rank=3, factor_deviation=1.0, noise=0.5)
     search = HiddenEntrySearch(observed, None, 9)
-    spaces = [SearchSpace(("biases",), (shape,), (rank,)) for shape in SHAPES for rank in (1, 4)]
+    plain = {"center": ("biases",), "scale": (None,), "penalty": SHAPES, "max_rank": (1, 4)}
+    spaces = [plain | {"penalty": [shape], "max_rank": [rank]} for shape in SHAPES for rank in (1, 4)]
     alone = [search.best(space).error for space in spaces]
-    best = search.best(SearchSpace(("biases", "mean"), SHAPES, (1, 4)))
+    best = search.best(plain | {"center": ("biases", "mean")})
     assert best.error <= min(alone) * 1.01 < max(alone)
     ((centred, hidden),) = best.tasks
     exact = completed(centred, with_alpha(best.choice.penalty, best.alpha), best.choice.max_rank, tol=1e-6)
     assert best.error == pytest.approx(hidden.error(exact.x), rel=1e-2)
-
-
-def test_tables_are_judged_on_three_parts_and_ratings_on_one():
-    table = HiddenEntrySearch(Observed.of(np.random.default_rng(0).standard_normal((30, 20))), None, 0)
-    assert len(table.splits) == len({tuple(hidden.flat) for _, hidden in table.splits}) == 3
-    assert len(HiddenEntrySearch(ratings(), None, 0).splits) == 1
 
 
 def test_a_search_whose_time_is_over_leaves_the_rest_to_the_fit():
@@ -64,22 +60,15 @@ def test_errors_on_hidden_entries_are_those_of_the_prediction(center, scale):
     assert HiddenEntries(centred, hidden).error(fit.x) == pytest.approx(expected, rel=1e-10)
 
 
-def test_nothing_to_hide():
-    single = Observed([1], [2], [3.0], (3, 3))
+def test_what_is_hidden():
+    single, table = Observed([1], [2], [3.0], (3, 3)), np.random.default_rng(0).standard_normal((30, 20))
     assert HiddenEntrySearch(single, None, 0).n_hidden == 0
+    splits = HiddenEntrySearch(
+        Observed.of(table), None, 0
+    ).splits  # tables are judged on three parts, ratings on one
+    assert len(splits) == len({tuple(hidden.flat) for _, hidden in splits}) == 3
+    assert len(HiddenEntrySearch(ratings(), None, 0).splits) == 1
     assert np.isfinite(L12Imputer(keep_empty_features=True).fit_transform([[1.0, np.nan]])).all()
-
-
-# What the choices are worth
-
-
-def errors(draw, share):
-    """Of the biases alone, and of the default, on hidden ratings."""
-    train, hidden = draw.split(share, 9)
-    model = L12Imputer(random_state=0).fit(train.sparse())
-    biases = np.clip(fit_offsets(train, "biases").entries(hidden.rows, hidden.columns), 1, 5)
-    own = model.predict(hidden.rows, hidden.columns)
-    return [np.sqrt(np.mean((found - hidden.values) ** 2)) for found in (biases, own)]
 
 
 @pytest.mark.parametrize(
@@ -91,8 +80,10 @@ def errors(draw, share):
     ids=["noise is not taken for signal", "signal is found"],
 )
 def test_what_the_choices_are_worth(draw, most):
-    biases, own = errors(ratings(0, **draw), 0.25)
-    assert own < most * biases
+    train, hidden = ratings(0, **draw).split(0.25, 9)
+    own = L12Imputer(random_state=0).fit(train.sparse()).predict(hidden.rows, hidden.columns)
+    biases = np.clip(fit_offsets(train, "biases").entries(hidden.rows, hidden.columns), 1, 5)
+    assert np.linalg.norm(own - hidden.values) < most * np.linalg.norm(biases - hidden.values)
 
 
 def test_a_matrix_of_low_rank_is_found_by_default():

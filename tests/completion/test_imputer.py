@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import SimpleImputer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ell12 import L12Imputer, SpectralL12, Status
 from ell12.completion import imputer as module
+from ell12.datasets import synthetic_ratings
 
 EXACT = {"tol": 1e-9, "clip": None}
 
@@ -20,16 +20,6 @@ def table(seed=0, shape=(60, 12)):
     return np.where(random.random(shape) < 0.3, np.nan, X), X
 
 
-def ratings(seed=0, shape=(150, 100), count=3000):
-    random = np.random.default_rng(seed)
-    flat = random.choice(shape[0] * shape[1], count, replace=False)
-    rows, columns = np.divmod(flat, shape[1])
-    W, H = random.standard_normal((shape[0], 2)), random.standard_normal((shape[1], 2))
-    values = 3.5 + random.normal(0, 0.5, shape[0])[rows] + random.normal(0, 0.5, shape[1])[columns]
-    values += 0.7 * np.sum(W[rows] * H[columns], axis=1) + 0.4 * random.standard_normal(count)
-    return rows, columns, np.clip(np.round(values), 1, 5)
-
-
 def test_known_entries_are_kept_and_the_others_are_better_than_means():
     known, X = table()
     filled = L12Imputer(random_state=0).fit_transform(known)
@@ -37,6 +27,7 @@ def test_known_entries_are_kept_and_the_others_are_better_than_means():
     np.testing.assert_array_equal(filled[~missing], known[~missing])
     means = SimpleImputer().fit_transform(known)
     assert np.linalg.norm((filled - X)[missing]) < 0.3 * np.linalg.norm((means - X)[missing])
+    np.testing.assert_array_equal(L12Imputer(random_state=0).fit_transform(X), X)  # nothing is missing
 
 
 @pytest.mark.parametrize("center", ["mean", "columns", "biases", None])
@@ -44,10 +35,12 @@ def test_known_entries_are_kept_and_the_others_are_better_than_means():
 def test_the_rows_of_the_training_data_are_completed_as_they_were_fitted(center, alpha):
     known = table()[0]
     model = L12Imputer(alpha=alpha, center=center, **EXACT).fit(known)
-    missing = np.isnan(known)
+    full, missing = model.completion_.to_array(), np.isnan(known)
     # A new row's bias is found from its own entries, given the fitted columns.
     atol = 0.1 if center == "biases" else 1e-5
-    np.testing.assert_allclose(model.transform(known)[missing], model.completion_.to_array()[missing], atol=atol)
+    np.testing.assert_allclose(model.transform(known)[missing], full[missing], atol=atol)
+    np.testing.assert_allclose(model.predict([3, 0], [1, 11]), full[[3, 0], [1, 11]])
+    np.testing.assert_allclose(model.predict(known), full, atol=atol)
 
 
 def test_unseen_rows_are_completed_from_their_own_entries():
@@ -61,41 +54,6 @@ def test_unseen_rows_are_completed_from_their_own_entries():
     np.testing.assert_allclose(filled, one_by_one)
 
 
-def test_explicit_zeros_are_known():
-    X = scipy.sparse.coo_array(([0.0, 4.0, 4.0], ([0, 0, 1], [0, 1, 1])), shape=(2, 2))
-    assert L12Imputer(alpha=0.1).fit_transform(X)[0, 0] == 0
-
-
-def test_predict_gives_entries_and_rows():
-    known = table()[0]
-    model = L12Imputer(alpha=1.0, **EXACT).fit(known)
-    full = model.completion_.to_array()
-    np.testing.assert_allclose(model.predict([3, 0], [1, 11]), full[[3, 0], [1, 11]])
-    np.testing.assert_allclose(model.predict(known), full, atol=1e-5)
-
-
-def test_clipping():
-    known = table()[0]
-    low, high = np.nanmin(known), np.nanmax(known)
-    extreme = np.full((1, 12), np.nan)
-    extreme[0, :3] = [100.0, -300.0, 200.0]
-    filled = L12Imputer(alpha=0.1).fit(known).transform(extreme)
-    assert filled[0, 3:].min() >= low
-    assert filled[0, 3:].max() <= high
-    np.testing.assert_array_equal(filled[0, :3], extreme[0, :3])
-    assert L12Imputer(alpha=0.1, clip=(0.0, 1.0)).fit(known).predict([5], [11])[0] == 1.0
-
-
-def test_rows_and_columns_with_nothing_known():
-    known = table(shape=(30, 8))[0]
-    known[4], known[:, 5] = np.nan, np.nan
-    model = L12Imputer(alpha=1.0, tol=1e-6, keep_empty_features=True).fit(known)
-    filled = model.transform(known)
-    means = np.nanmean(known[:, [0, 7]], axis=0)
-    np.testing.assert_allclose(filled[4, [0, 7]], means, atol=1e-3)
-    np.testing.assert_array_equal(filled[:, 5], 0)
-
-
 @pytest.mark.parametrize("scale", [None, "columns"])
 def test_without_centring_a_row_without_entries_has_the_means_of_the_columns(scale):
     known = table(shape=(30, 8))[0]
@@ -104,20 +62,15 @@ def test_without_centring_a_row_without_entries_has_the_means_of_the_columns(sca
     np.testing.assert_allclose(model.transform(known)[4], np.nanmean(known, axis=0))
 
 
-def test_a_complete_table_comes_back_as_it_is():
-    X = table()[1]
-    np.testing.assert_array_equal(L12Imputer(random_state=0).fit_transform(X), X)
-
-
 # Ratings
 
 
 @pytest.fixture(scope="module")
 def split_ratings():
-    rows, columns, values = ratings()
-    test = np.random.default_rng(1).random(rows.size) < 0.2
-    X = scipy.sparse.coo_array((values[~test], (rows[~test], columns[~test])), shape=(150, 100))
-    return X, (rows[test], columns[test], values[test])
+    drawn = synthetic_ratings(0, 150, 100, 3000, rank=2, factor_deviation=0.9, noise=0.4)
+    test = np.random.default_rng(1).random(3000) < 0.2
+    entries = drawn.rows[test], drawn.columns[test], drawn.values[test]
+    return drawn.part(~test).sparse(), entries
 
 
 def error(model, entries):
@@ -127,65 +80,24 @@ def error(model, entries):
 
 def test_ratings_choose_their_rank_and_offsets(split_ratings):
     X, entries = split_ratings
-    model = L12Imputer(random_state=0).fit(X)
-    assert model.max_rank_ in (2, 4, 8, 16)
-    assert model.penalty_.l2_weight in (1.0, 0.5)
-    assert model.center_ in ("biases", None)
+    model, noise = L12Imputer(random_state=0).fit(X), L12Imputer("noise", random_state=0).fit(X)
+    for fit in (model, noise):
+        assert (fit.center_, fit.penalty_.l2_weight, fit.max_rank_ in (4, 8, 16)) == ("biases", 0.5, True)
     biases = L12Imputer(1e6, penalty=SpectralL12(l2_weight=0.0), center="biases").fit(X)  # nothing else is left
     assert biases.completion_.x.rank == 0
     assert error(model, entries) < 0.95 * error(biases, entries)
-
-
-def test_noise_is_not_far_from_the_hidden_entries_choice(split_ratings):
-    X, entries = split_ratings
-    noise = L12Imputer("noise", random_state=0).fit(X)
-    assert (noise.center_, noise.penalty_.l2_weight) == ("biases", 0.5)
-    assert noise.max_rank_ <= 10
-    assert L12Imputer(4.0).fit(X).penalty_.l2_weight == 0.5
     # The signal is strong here, far more so than in ratings by people, for which the guess is made.
-    assert error(noise, entries) < 1.2 * error(L12Imputer(random_state=0).fit(X), entries)
+    assert error(noise, entries) < 1.2 * error(model, entries)
 
 
-def test_a_bound_rank_is_no_reason_to_warn(split_ratings):
+def test_what_cannot_be_done_is_said(split_ratings, monkeypatch):
     model = L12Imputer(alpha=1.0, max_rank=2, center="biases").fit(split_ratings[0])
-    assert model.completion_.status is Status.RANK_CAPPED
-
-
-def test_a_large_sparse_matrix_is_not_made_dense_unasked(split_ratings, monkeypatch):
-    X, _ = split_ratings
-    model = L12Imputer(alpha=3.0).fit(X)
+    assert model.completion_.status is Status.RANK_CAPPED  # no reason to warn
     monkeypatch.setattr(module, "AT_ONCE", 100)
-    with pytest.raises(ValueError, match="predict"):
-        model.transform(X)
-
-
-# Errors and progress
-
-
-@pytest.mark.parametrize(
-    ("options", "X", "message"),
-    [
-        ({}, np.full((3, 2), np.nan), "no known entry"),
-        ({}, np.array([[1.0, np.inf], [1.0, 2.0]]), "infinity"),
-        ({"alpha": -1.0}, None, "alpha"),
-        ({"alpha": "best"}, None, "alpha must be a finite number >= 0, 'noise' or None, got 'best'"),
-        ({"center": "rows"}, None, "center"),
-        ({"max_rank": 0}, None, "max_rank"),
-        ({"clip": (2.0, 1.0)}, None, "clip"),
-        ({"clip": "range"}, None, "clip"),
-    ],
-)
-def test_wrong_arguments(options, X, message):
-    with pytest.raises(ValueError, match=message):
-        L12Imputer(**options).fit(table()[0] if X is None else X)
-
-
-def test_too_few_iterations_are_a_warning():
+    with pytest.raises(ValueError, match="predict"):  # a large sparse matrix is not made dense unasked
+        model.transform(split_ratings[0])
     with pytest.warns(ConvergenceWarning, match="did not converge"):
         L12Imputer(alpha=0.01, max_iter=2).fit(table()[0])
-
-
-def test_a_dask_array_is_refused_with_what_to_do():
     da = pytest.importorskip("dask.array")
     with pytest.raises(TypeError, match=r"X is a Dask Array.*X\.compute\(\).*ell12\.distributed\.complete_matrix"):
         L12Imputer(1.0).fit(da.ones((4, 3)))

@@ -116,11 +116,3 @@ def test_masked_values_and_places_are_refused_where_they_have_no_meaning():
         Observed(hidden, [0, 1], [1.0, 2.0], (200, 2))
     with pytest.raises(TypeError, match="values must not be a masked array"):
         Observed.from_mask(np.ma.array(TABLE, mask=~KNOWN), KNOWN)
-
-
-def test_other_values_must_be_finite_and_as_many():
-    known = Observed.of(TABLE)
-    with pytest.raises(ValueError, match="values must be 3 finite numbers"):
-        known.with_values([1.0, 2.0])
-    with pytest.raises(ValueError, match="values must be 3 finite numbers"):
-        known.with_values([1.0, 2.0, np.inf])

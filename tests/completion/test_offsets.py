@@ -66,8 +66,3 @@ def test_other_rows_have_biases_of_their_own_beside_the_columns():
         assert found.rows[i] == pytest.approx(left.sum() / (left.size + SHRINKAGE), rel=1e-12)
     plain = Offsets(2.0)
     assert plain.for_rows(others) is plain
-
-
-def test_an_unknown_kind_is_named():
-    with pytest.raises(ValueError, match="center must be one of None, 'mean', 'columns', 'biases'; got 'rows'"):
-        fit_offsets(ratings()[2], "rows")

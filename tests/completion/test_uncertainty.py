@@ -30,13 +30,15 @@ def covered(model, known, X, **options):
     return (lower <= X) & (upper >= X)
 
 
-def bounds(coverage, n_missing, n_hidden):
-    """What a share of covered entries does not leave but once in ten thousand, if errors are exchangeable.
+def assert_covered(inside, n_hidden, coverage=0.9, most=0.0):
+    """The share is one that is left but once in ten thousand cases on either side, if errors are exchangeable.
 
     Given n hidden errors, the number of m missing entries below the k-th of them is beta-binomial.
     """
     k = np.ceil((n_hidden + 1) * coverage)
-    return np.array(scipy.stats.betabinom.ppf([1e-4, 1 - 1e-4], n_missing, k, n_hidden + 1 - k)) / n_missing
+    number = scipy.stats.betabinom(inside.size, k, n_hidden + 1 - k)
+    low, high = number.ppf([1e-4, 1 - 1e-4]) / inside.size
+    assert low < inside.mean() < max(high, most) + 0.01  # a tenth less is known to the fits that are judged
 
 
 @pytest.fixture(scope="module")
@@ -49,18 +51,15 @@ def fitted():
 @pytest.mark.parametrize("coverage", [0.8, 0.9, 0.95])
 def test_intervals_cover_missing_entries_as_often_as_promised(fitted, coverage):
     parts = [covered(model, known, X, coverage=coverage)[np.isnan(known)] for model, known, X in fitted]
-    share = np.concatenate(parts)
-    low, high = bounds(coverage, share.size, sum(np.count_nonzero(~np.isnan(known)) for _, known, _ in fitted))
-    assert low < share.mean() < high + 0.01  # a tenth less is known to the fits that are judged
+    n_hidden = sum(np.count_nonzero(~np.isnan(known)) for _, known, _ in fitted)
+    assert_covered(np.concatenate(parts), n_hidden, coverage)
 
 
 def test_every_column_is_covered_whatever_its_unit_and_its_noise(fitted):
     for column in range(8):
         parts = [covered(model, known, X)[np.isnan(known)[:, column], column] for model, known, X in fitted]
-        share = np.concatenate(parts)
         n_hidden = sum(np.count_nonzero(~np.isnan(known[:, column])) for _, known, _ in fitted)
-        low, high = bounds(0.9, share.size, n_hidden)
-        assert low < share.mean() < high + 0.01
+        assert_covered(np.concatenate(parts), n_hidden)
     model, known, X = fitted[0]
     widths = np.subtract(*model.intervals(known)[::-1]).sum(axis=0) / np.isnan(known).sum(axis=0)
     errors = np.mean(np.abs(model.transform(known) - X), axis=0, where=np.isnan(known))
@@ -74,9 +73,7 @@ def test_rows_that_were_not_fitted_are_covered_too():
         model = L12Imputer("noise", random_state=0).fit(known[:100])
         shares.append(covered(model, known[100:], X[100:])[np.isnan(known[100:])])
         number += np.count_nonzero(~np.isnan(known[:100]))
-    share = np.concatenate(shares)
-    low, high = bounds(0.9, share.size, number)
-    assert low < share.mean() < high + 0.01
+    assert_covered(np.concatenate(shares), number)
 
 
 @pytest.mark.parametrize("learn", ["_errors_at_hidden_entries", "_errors_in_new_rows"])
@@ -90,8 +87,7 @@ def test_the_prediction_of_a_hidden_entry_knows_nothing_of_its_value(learn):
         model = L12Imputer("noise", random_state=0).fit(known)  # the same choices
         model._known = Observed.of(changed)
         errors = getattr(uncertainty, learn)(model, model._known, np.random.default_rng(0))
-        columns = np.concatenate([part.columns for part in errors])
-        predictions.append(np.concatenate([part.errors for part in errors]) / UNITS[columns])
+        predictions.append(errors[0] / UNITS[errors[1].astype(int)])
     moves = predictions[1] - predictions[0]
     # Its own error moves as its value does; what is predicted of others moves less.
     assert np.sort(np.abs(moves))[-2] < 2.5
@@ -153,8 +149,7 @@ def test_ratings_are_covered_those_of_rare_items_by_wider_intervals():
     X = scipy.sparse.coo_array((values[~test], (rows[~test], columns[~test])), shape=(150, 80))
     model = L12Imputer(5.0, penalty=SpectralL12(l2_weight=0.5), max_rank=2, center="biases", random_state=0).fit(X)
     lower, upper = model.intervals(rows[test], columns[test])
-    low, high = bounds(0.9, test.sum(), np.count_nonzero(~test))
-    assert low < np.mean((lower <= values[test]) & (values[test] <= upper)) < high + 0.01
+    assert_covered((lower <= values[test]) & (values[test] <= upper), np.count_nonzero(~test))
     assert lower.min() >= 1
     assert upper.max() <= 5
     by_number = np.argsort(np.bincount(columns[~test], minlength=80))
@@ -188,15 +183,10 @@ def test_an_interval_ends_at_a_bound_on_which_many_known_entries_lie():
     assert upper.max() > np.nanmax(known)  # by the largest value nobody is stopped
 
 
-@pytest.mark.parametrize(
-    ("options", "name"), [({"coverage": 1.0}, "coverage"), ({"coverage": "most"}, "coverage")]
-)
-def test_wrong_coverages(fitted, options, name):
-    with pytest.raises(ValueError, match=name):
-        fitted[0][0].intervals(fitted[0][1], **options)
-
-
-# The distribution
+@pytest.mark.parametrize("coverage", [1.0, "most"])
+def test_wrong_coverages(fitted, coverage):
+    with pytest.raises(ValueError, match="coverage"):
+        fitted[0][0].intervals(fitted[0][1], coverage=coverage)
 
 
 # Draws
@@ -235,8 +225,7 @@ def test_whole_numbers_stay_whole_and_data_frames_come_out_on_request(fitted):
     assert (upper[:, 3:] != np.rint(upper[:, 3:])).any()
     truth = np.round(X / UNITS)
     inside = ((lower <= truth) & (truth <= upper))[:, :3][np.isnan(known)[:, :3]]
-    low, _ = bounds(0.9, inside.size, np.count_nonzero(~np.isnan(known[:, :3])))
-    assert inside.mean() > low
+    assert_covered(inside, np.count_nonzero(~np.isnan(known[:, :3])), most=1.0)
 
 
 def test_columns_of_which_nothing_or_one_entry_is_known():

@@ -1,5 +1,6 @@
 """Completion of ratings in blocks, against the same in memory."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import dask
@@ -76,7 +77,7 @@ def test_the_factors_are_those_in_memory(observed, tmp_path, form, alpha, max_ra
 
 @pytest.mark.parametrize(("center", "persist"), [("biases", True), ("biases", False), ("mean", True)])
 def test_offsets_are_those_in_memory(observed, center, persist):
-    table = table_of(observed.with_values(observed.values + 3.0 + 0.5 * (observed.columns % 3)))
+    table = table_of(replace(observed, values=observed.values + 3.0 + 0.5 * (observed.columns % 3)))
     shifted = Observed(table["user"], table["item"], table["value"], SHAPE)
     options = {"max_rank": 3, "center": center, "tol": 1e-6}
     near = ell12.complete_matrix(

@@ -160,7 +160,7 @@ def _penalty(name):
         solve=value_and_prox,
         units=(Unit(("x",), 1, lambda c: {"penalty": in_units(penalty, c, c * c), "unit": c}),),
         arrays=("x",),
-        refused=() if name == "NoPenalty" else ("masked", "strings", "objects"),  # it never looks at x
+        refused=() if name == "NoPenalty" else ("masked", "strings", "objects"),  # it does not use x
         single=0.0,
     )
 

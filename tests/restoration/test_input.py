@@ -11,7 +11,8 @@ import scipy.sparse
 from tests.restoration import short
 
 import ell12
-from ell12.restoration import TotalVariationL12
+from ell12.operators.image_operators import Identity
+from ell12.restoration import AlternatingMinimization, GrowingADMM, TotalVariationL12
 
 KERNEL = np.outer([1, 2, 1], [1, 2, 1]) / 16.0
 MASK = np.random.default_rng(0).random((20, 18)) < 0.7
@@ -25,18 +26,15 @@ def picture(dtype="float64"):
     return (clean + 0.05 * np.random.default_rng(1).standard_normal(clean.shape)).astype(dtype)
 
 
+TRUE = {"boundary": "periodic", "solver": GrowingADMM()} | FEW | {"tol": 1e9}
 CALLS = {
     "denoise": lambda y, send: short.denoise_tv(y, 0.05, **FEW),
     "estimated": lambda y, send: short.denoise_tv(y, **FEW),
     "periodic": lambda y, send: short.denoise_tv(y, 0.05, boundary="periodic", bounds=(0.2, 0.8), **FEW),
     "held-out": lambda y, send: short.denoise_tv(y, "held-out", sigma=0.05, **FEW),
     "channels": lambda y, send: short.denoise_tv(y, 0.05, channel_axis=-1, **FEW),
-    "admm": lambda y, send: short.denoise_tv(
-        y, 0.05, boundary="periodic", solver=ell12.restoration.GrowingADMM(), **{**FEW, "tol": 1e9}
-    ),
-    "cg": lambda y, send: short.denoise_tv(
-        y, 0.05, solver=ell12.restoration.AlternatingMinimization(cg_tol=0, cg_max_iter=3), **FEW
-    ),
+    "admm": lambda y, send: short.denoise_tv(y, 0.05, **TRUE),
+    "cg": lambda y, send: short.denoise_tv(y, 0.05, solver=AlternatingMinimization("cg", False, 0, 3), **FEW),
     "deblur": lambda y, send: short.deblur_tv(y, send(KERNEL), 0.01, **FEW),
     "deblur periodic": lambda y, send: short.deblur_tv(y, send(KERNEL), 0.01, boundary="periodic", **FEW),
     "inpaint": lambda y, send: short.inpaint_tv(y, send(MASK), **FEW),
@@ -83,41 +81,54 @@ def test_mri_on_arrays_of_every_library(backend):
         np.testing.assert_allclose(backend.to_numpy(x), expected, atol=1e-9 if backend.float64 else 1e-4)
 
 
-BAD = {
-    "NaN": (lambda: short.denoise_tv(np.full((4, 4), np.nan)), ValueError, "image holds NaN or infinity"),
-    "empty": (lambda: short.denoise_tv(np.zeros((0, 4))), ValueError, "image is empty"),
-    "number": (lambda: short.denoise_tv(3.0), ValueError, "image is empty"),
-    "sparse": (lambda: short.denoise_tv(scipy.sparse.eye(4)), TypeError, "image must hold numbers"),
-    "tiny": (lambda: short.denoise_tv(1e-20 * picture("float32"), 1e-21), ValueError, "image has values up to"),
-    "huge": (lambda: short.denoise_tv(1e200 * picture()), ValueError, "image has values up to"),
-    "masked": (lambda: short.denoise_tv(np.ma.ones((3, 3))), TypeError, "masked array"),
-    "vector": (lambda: short.denoise_tv(np.ones(4), 0.1, channel_axis=0), ValueError, "besides channel_axis"),
-    "bounds": (lambda: short.denoise_tv(picture(), 0.1, bounds=(1, 0)), ValueError, "bounds must be ordered"),
-    "kernel axes": (lambda: short.deblur_tv(picture(), [1, 2]), ValueError, "psf must have 2 axes"),
-    "kernel size": (lambda: short.deblur_tv(picture(), np.ones((21, 3))), ValueError, "kernel of shape"),
-    "mask size": (lambda: short.inpaint_tv(picture(), MASK[:-1]), ValueError, "mask of shape"),
-    "mask empty": (lambda: short.inpaint_tv(picture(), MASK & False), ValueError, "keeps no entry"),
-    "data": (lambda: short.reconstruct_mri(np.ones(3), MASK, 0.1), ValueError, "data must have the mask's shape"),
-    "mri noise": (lambda: short.reconstruct_mri(np.ones(MASK.shape), MASK), ValueError, "give alpha, sigma"),
-    "shape": (lambda: short.restore_tv(np.ones(3), np.ones((3, 4)), 0.1), ValueError, "give Reshaped"),
-    "shape size": (
-        lambda: short.restore_tv(np.ones(3), np.ones((3, 4)), 0.1, shape=(3, 3)),
-        ValueError,
-        "does not hold the 4 entries",
-    ),
-    "y": (
-        lambda: short.restore_tv(np.ones(2), np.eye(4), 0.1, shape=(2, 2)),
-        ValueError,
-        "y must have shape",
-    ),
-}
+EYE = np.eye(4)
+BAD = [
+    (ValueError, "image holds NaN or infinity", lambda: short.denoise_tv(np.full((4, 4), np.nan))),
+    (ValueError, "image is empty", lambda: short.denoise_tv(np.zeros((0, 4)))),
+    (ValueError, "image is empty", lambda: short.denoise_tv(3.0)),
+    (TypeError, "image must hold numbers", lambda: short.denoise_tv(scipy.sparse.eye(4))),
+    (ValueError, "image has values up to", lambda: short.denoise_tv(1e-20 * picture("float32"), 1e-21)),
+    (ValueError, "image has values up to", lambda: short.denoise_tv(1e200 * picture())),
+    (TypeError, "masked array", lambda: short.denoise_tv(np.ma.ones((3, 3)))),
+    (ValueError, "besides channel_axis", lambda: short.denoise_tv(np.ones(4), 0.1, channel_axis=0)),
+    (ValueError, "bounds must be ordered", lambda: short.denoise_tv(picture(), 0.1, bounds=(1, 0))),
+    (ValueError, "psf must have 2 axes", lambda: short.deblur_tv(picture(), [1, 2])),
+    (ValueError, "kernel of shape", lambda: short.deblur_tv(picture(), np.ones((21, 3)))),
+    (ValueError, "mask of shape", lambda: short.inpaint_tv(picture(), MASK[:-1])),
+    (ValueError, "keeps no entry", lambda: short.inpaint_tv(picture(), MASK & False)),
+    (ValueError, "data must have the mask's shape", lambda: short.reconstruct_mri(np.ones(3), MASK, 0.1)),
+    (ValueError, "give alpha, sigma", lambda: short.reconstruct_mri(np.ones(MASK.shape), MASK)),
+    (ValueError, "give Reshaped", lambda: short.restore_tv(np.ones(3), np.ones((3, 4)), 0.1)),
+    (ValueError, "hold the 4 entries", lambda: short.restore_tv(EYE[0], EYE, 0.1, shape=(3, 3))),
+    (ValueError, "y must have shape", lambda: short.restore_tv(np.ones(2), EYE, 0.1, shape=(2, 2))),
+    (TypeError, "penalty must be", lambda: ell12.deblur_tv(picture(), KERNEL, 0.1, penalty=None)),
+    (TypeError, "penalty must be", lambda: ell12.inpaint_tv(picture(), MASK, 0.1, penalty=None)),
+    (TypeError, "penalty must be", lambda: ell12.reconstruct_mri(np.ones(MASK.shape), MASK, 0.1, penalty=None)),
+    (TypeError, "penalty must be", lambda: ell12.restore_tv(picture(), Identity((20, 18)), 0.1, penalty=None)),
+    (TypeError, "penalty must be", lambda: ell12.denoise_tv(picture(), 0.1, penalty=ell12.L12())),
+    (ValueError, "alpha is given twice", lambda: ell12.denoise_tv(EYE, 0.1, penalty=TotalVariationL12(0.2))),
+]
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_named(name):
-    call, kind, message = BAD[name]
+@pytest.mark.parametrize(("kind", "message", "call"), BAD)
+def test_bad_input_is_named(kind, message, call):
     with pytest.raises(kind, match=message):
         call()
+
+
+def test_long_double_is_taken_for_double():
+    image, expected = picture("longdouble"), short.denoise_tv(picture())
+    np.testing.assert_allclose(short.denoise_tv(image), expected, rtol=1e-12)
+    assert short.inpaint_tv(image, MASK).dtype == np.float64
+
+
+def test_noise_beyond_the_range_of_the_values_leaves_a_flat_image():
+    data = np.fft.fft2(picture(), norm="ortho")
+    for sigma in (1e10, 1e300):
+        found = short.reconstruct_mri(data, MASK, sigma=sigma, real=True)
+        assert np.ptp(found) < 1e-3
+        assert np.mean(found) == pytest.approx(np.mean(picture()))
+        assert np.ptp(short.denoise_tv(picture(), sigma=sigma)) < np.ptp(picture())
 
 
 def test_a_series_is_a_signal():

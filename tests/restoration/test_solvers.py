@@ -134,10 +134,8 @@ def test_bounds_are_kept_and_the_result_is_stationary():
 IMAGE = noisy((8, 8))
 LOSS = SquaredLoss(Identity((8, 8)), IMAGE)
 WRONG = {
-    "inner must be": lambda: AlternatingMinimization("lu"),
     "growth": lambda: GrowingADMM(growth=1.0),
     "first_threshold": lambda: GrowingADMM(first_threshold=0.0),
-    "penalty_weight": lambda: TotalVariationDCA(penalty_weight=-1.0),
     "threads": lambda: SmoothedGradient(threads=0),
     "no bounds": lambda: short.denoise_tv(IMAGE, 0.1, bounds=(0, 1), solver=AlternatingMinimization()),
     "smoothing > 0": lambda: ell12.minimize(LOSS, TotalVariationL12(0.1, smoothing=0), solver=SmoothedGradient()),

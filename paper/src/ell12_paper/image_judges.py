@@ -168,7 +168,7 @@ def mean_ratio(here: Trials, method: str) -> float:
 
 
 def _pairs_of(rows: Rows) -> Iterator[tuple[str, Trials, str]]:
-    """A name, the trials as they ended, and the method beside DCA: for each noise and each of the two ways."""
+    """A name, the trials as they ended, and the method next to DCA: for each noise and both ways."""
     for method, rule in PAIRS:
         for study in strengths(rows):
             own = set(study.where(method=method).seen("i"))

@@ -1,4 +1,4 @@
-"""Where rows come from: ``provenance.json`` beside them says what measured them, and holds a hash of every file.
+"""Where rows come from: ``provenance.json`` next to them says what measured them, and holds a hash of every file.
 
 It names no host, no user and no path, so that it can be published as it is.
 """

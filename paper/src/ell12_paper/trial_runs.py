@@ -203,7 +203,7 @@ def measured(
     finally:
         for process in set(multiprocessing.active_children()) - others:
             process.kill()
-        pool.shutdown(cancel_futures=True)  # waits for its thread, which looks for its pipes at the exit
+        pool.shutdown(cancel_futures=True)  # waits for its thread, which reads its pipes at the exit
 
 
 def _result(future: Any) -> Measurement:

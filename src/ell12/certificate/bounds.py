@@ -15,24 +15,47 @@ from ell12.certificate.standard_form import EPS, StandardForm, Vector
 
 @dataclass
 class Box:
-    """The points between two corners."""
+    """The points between two corners whose entries that are not listed are zero."""
 
+    entries: Vector
     lower: Vector
     upper: Vector
     x: Vector  # the minimiser of the relaxation
     s: float  # the norm at which the subtracted norm is replaced by a quadratic
     bound: float = -np.inf  # no point of the box has a lower objective
     branch: int = -1  # the entry with the largest error of relaxation
-
-    @property
-    def used(self) -> Vector:
-        """The entries that may differ from zero."""
-        return np.flatnonzero((self.lower < 0) | (self.upper > 0))
+    slopes: tuple[Any, Any] = (0.0, 0.0)  # of the envelopes, left and right of zero
+    offset: Any = 0.0  # the envelopes at zero
+    minima: Any = 0.0  # of the envelopes less c'x
+    c: Any = 0.0  # q - G x
 
     @property
     def inner(self) -> Vector:
         """Which entries may have either sign."""
         return (self.lower < 0) & (self.upper > 0)
+
+    @property
+    def size(self) -> float:
+        """The sum of its sides."""
+        return float(np.sum(self.upper - self.lower))
+
+    def in_use(self) -> Box:
+        """Without the entries that can only be zero."""
+        used = np.flatnonzero((self.lower < 0) | (self.upper > 0))
+        return replace(self, **{name: getattr(self, name)[used] for name in ("entries", "lower", "upper", "x")})
+
+    def enveloped(self, t: Vector, kappa: float) -> Box:
+        """With the envelopes of each ``t |x_i| - kappa x_i^2/2``: a line, or two that meet at zero."""
+        ends = [t * np.abs(end) - 0.5 * kappa * end**2 for end in (self.lower, self.upper)]
+        below, above = -t - 0.5 * kappa * self.lower, t - 0.5 * kappa * self.upper
+        chord = (ends[1] - ends[0]) / np.where(self.upper > self.lower, self.upper - self.lower, 1.0)
+        line = ~self.inner | (below > above)
+        slopes = np.where(line, chord, below), np.where(line, chord, above)
+        return replace(self, slopes=slopes, offset=np.where(line, ends[0] - chord * self.lower, 0.0))
+
+    def envelopes(self, x: Vector) -> Vector:
+        """Their values at x."""
+        return np.where(x > 0, self.slopes[1], self.slopes[0]) * x + self.offset
 
     def halves(self) -> tuple[Box, Box]:
         """Two boxes, split at zero if the relaxation is near it, else between its minimiser and the middle."""
@@ -43,125 +66,84 @@ class Box:
         return replace(self, upper=first), replace(self, lower=second)
 
 
-@dataclass(frozen=True)
-class Relaxation:
-    """The convex problem over a box: each ``t |x_i| - kappa x_i^2/2`` replaced by its envelope, two lines."""
-
-    below: Vector  # slopes of the envelope left of zero
-    above: Vector  # and right of it
-    offset: Vector  # its value at zero
-    c: Any = None  # q - G y
-    minima: Any = None  # of the envelopes less c'x, entry by entry
-    bound: float = -np.inf
-
-    @classmethod
-    def of(cls, t: Vector, kappa: float, box: Box) -> Relaxation:
-        """The envelopes over the sides of a box."""
-        ends = [t * np.abs(end) - 0.5 * kappa * end**2 for end in (box.lower, box.upper)]
-        below, above = -t - 0.5 * kappa * box.lower, t - 0.5 * kappa * box.upper
-        chord = (ends[1] - ends[0]) / np.where(box.upper > box.lower, box.upper - box.lower, 1.0)
-        one_line = ~box.inner | (below > above)
-        offset = np.where(one_line, ends[0] - chord * box.lower, 0.0)
-        return cls(np.where(one_line, chord, below), np.where(one_line, chord, above), offset)
-
-    def at(self, x: Vector) -> Vector:
-        """The envelopes at x."""
-        return np.where(x > 0, self.above, self.below) * x + self.offset
-
-    def errors(self, form: StandardForm, x: Vector, s: float) -> Vector:
-        """By how much each envelope is too low at x."""
-        return form.t * np.abs(x) - 0.5 * form.W / s * x**2 - self.at(x)
-
-
-def relax(form: StandardForm, whole: Box, goal: float, reach: float) -> Box | None:
+def relax(form: StandardForm, box: Box, goal: float, reach: float) -> Box | None:
     """Bound the objective over a box and cut off points that do not lie below the goal; None if no point is left.
 
     For every s > 0, ``-||x|| >= -||x||^2/(2 s) - s/2``; for every y with c = q - G y,
     ``bb/2 - q'x + x'Gx/2 >= bb/2 - y'Gy/2 - c'x``. What remains is a sum over entries, smallest at corners of the
     box: a bound for any s and y. Those of the convex relaxation make it nearly the best.
     """
-    form, box = _in_use(form, whole)
-    s, last = whole.s, -np.inf
+    box = box.in_use()
+    form, best, last = form.restricted(box.entries), (box.bound, box.s), -np.inf
     while True:
-        largest = float(np.linalg.norm(np.maximum(-box.lower, box.upper)))
-        s = float(np.clip(s, max(1e-12 * largest, 1e-300), max(largest, 1e-300)))
-        relaxation, width = _solved(form, box, s, goal, reach), box.upper - box.lower
-        if relaxation.bound >= goal:
+        largest, width = float(np.linalg.norm(np.maximum(-box.lower, box.upper))), box.upper - box.lower
+        box.s = s = float(np.clip(box.s, max(1e-12 * largest, 1e-300), max(largest, 1e-300)))
+        box = _solved(form, box, goal, reach)
+        if box.bound >= goal:
             return None
-        if relaxation.bound > box.bound:
-            box.bound, box.s = relaxation.bound, s
-        errors, budget = relaxation.errors(form, box.x, s), goal - relaxation.bound
-        if not _cut(form, box, relaxation, budget, reach):
+        best, budget = max(best, (box.bound, s)), goal - box.bound
+        errors = form.t * np.abs(box.x) - 0.5 * form.W / s * box.x**2 - box.envelopes(box.x)
+        if not _cut(form, box, budget, reach):
             return None
         change = np.max(1 - (box.upper - box.lower)[width > 0] / width[width > 0], initial=0.0)
-        if change < 0.1 and relaxation.bound - last < 0.05 * budget:
+        if change < 0.1 and box.bound - last < 0.05 * budget:
             break
         square = box.x @ box.x + 2 * s / form.W * errors.sum()  # of the best s for this minimiser
-        s, last = float(max(square, 1e-6 * s**2) ** 0.35 * s**0.3), max(last, relaxation.bound)
+        box.s, last = float(max(square, 1e-6 * s**2) ** 0.35 * s**0.3), max(last, box.bound)
     errors = np.where(box.upper > box.lower, errors, 0.0)
-    if np.max(errors, initial=0.0) < 1e-3 * (goal - box.bound):  # the error lies in s: the widest side is split
+    if np.max(errors, initial=0.0) < 1e-3 * (goal - best[0]):  # the error lies in s: the widest side is split
         errors = box.upper - box.lower
-    lower, upper, x = np.zeros((3, whole.x.size))
-    lower[whole.used], upper[whole.used], x[whole.used] = box.lower, box.upper, box.x
-    return Box(lower, upper, x, box.s, box.bound, int(whole.used[np.argmax(errors)]) if errors.any() else -1)
+    return replace(box, bound=best[0], s=best[1], branch=int(np.argmax(errors)) if errors.any() else -1)
 
 
-def probe(form: StandardForm, whole: Box, goal: float, reach: float, is_late: Callable[[], Any]) -> None:
-    """Halve those sides of a box in whose outer half no point lies below the goal."""
-    form, box = _in_use(form, whole)
-    for k, (outer, inner) in product(range(whole.used.size), (("lower", "upper"), ("upper", "lower"))):
+def probe(
+    form: StandardForm, box: Box, goal: float, reach: float, chosen: Vector, tick: Callable[[], Any]
+) -> None:
+    """Halve those sides of a box in whose outer half no point lies below the goal, of chosen entries."""
+    form = form.restricted(box.entries)
+    for k, (outer, inner) in product(np.flatnonzero(chosen), (("lower", "upper"), ("upper", "lower"))):
         end, other = getattr(box, outer), getattr(box, inner).copy()
-        if end[k] * other[k] <= 0 and end[k] != 0 and not is_late():
+        if end[k] * other[k] <= 0 and end[k] != 0:
+            tick()
             other[k] = 0.5 * end[k]
             half = replace(box, **{inner: other})
-            if _solved(form, half, box.s, goal, reach, accuracy=1.0).bound >= goal:
+            if _solved(form, half, goal, reach, accuracy=1.0).bound >= goal:
                 end[k] *= 0.5
-    used = whole.used
-    whole.lower[used], whole.upper[used] = box.lower, box.upper
 
 
-def _in_use(form: StandardForm, box: Box) -> tuple[StandardForm, Box]:
-    """The objective and the box in the entries that may differ from zero."""
-    used = box.used
-    return form.restricted(used), replace(box, lower=box.lower[used], upper=box.upper[used], x=box.x[used])
-
-
-def _solved(
-    form: StandardForm, box: Box, s: float, goal: float, reach: float, accuracy: float = 0.02
-) -> Relaxation:
-    """The relaxation with this s, to a share of the distance to the goal; moves the box's x."""
-    relaxation = Relaxation.of(form.t, form.W / s, box)
-    x, constant = np.clip(box.x, box.lower, box.upper), 0.5 * form.bb - 0.5 * form.W * s
+def _solved(form: StandardForm, box: Box, goal: float, reach: float, accuracy: float = 0.02) -> Box:
+    """The box with its relaxation solved to a share of the distance to the goal."""
+    constant, x = 0.5 * form.bb - 0.5 * form.W * box.s, np.clip(box.x, box.lower, box.upper)
+    box = replace(box.enveloped(form.t, form.W / box.s), bound=-np.inf)
     for _ in range(200):
-        target = 1e-8 * abs(goal - max(relaxation.bound, 0.0))
-        form.descend(x, box.lower, box.upper, relaxation.below, relaxation.above, 5, target)
+        form.descend(x, box.lower, box.upper, *box.slopes, 5, 1e-8 * abs(goal - max(box.bound, 0.0)))
         c = form.pull(x)
-        minima = np.minimum(*(relaxation.at(end) - c * end for end in (box.lower, box.upper)))
-        minima = np.where(box.inner, np.minimum(minima, relaxation.offset), minima)
+        minima = np.minimum(*(box.envelopes(end) - c * end for end in (box.lower, box.upper)))
+        minima = np.where(box.inner, np.minimum(minima, box.offset), minima)
         half = 0.5 * float(x @ (form.q - c))
         slack = form.rounding(float(form.lengths @ np.abs(x)) + reach) + 1e-15 * x.size * np.abs(minima).sum()
         bound = constant - half + float(minima.sum()) - slack
-        if bound > relaxation.bound:
-            relaxation, box.x = replace(relaxation, c=c, minima=minima, bound=bound), x.copy()
-        primal = constant + half - float(x @ form.q) + float(relaxation.at(x).sum())
-        if relaxation.bound >= goal or primal - bound <= accuracy * (goal - bound):
+        if bound > box.bound:
+            box = replace(box, c=c, minima=minima, bound=bound, x=x.copy())
+        primal = constant + half - float(x @ form.q) + float(box.envelopes(x).sum())
+        if box.bound >= goal or primal - bound <= accuracy * (goal - bound):
             break
-    return relaxation
+    return box
 
 
-def _cut(form: StandardForm, box: Box, relaxation: Relaxation, budget: float, reach: float) -> bool:
+def _cut(form: StandardForm, box: Box, budget: float, reach: float) -> bool:
     """Cut from the box what the budget excludes; whether something is left.
 
     Of a point below the goal the reduced costs ``e_i(x_i)`` and ``||A (x - y)||^2 / 2`` sum to at most the budget.
     """
-    most = budget + relaxation.minima - relaxation.offset
-    most += 1e-12 * (budget + np.abs(relaxation.minima) + np.abs(relaxation.offset))
-    left, right = relaxation.below - relaxation.c, relaxation.above - relaxation.c
+    most = budget + box.minima - box.offset
+    most += 1e-12 * (budget + np.abs(box.minima) + np.abs(box.offset))
+    left, right = (slope - box.c for slope in box.slopes)
     lower = np.where(left < 0, most / np.where(left < 0, left, 1.0), -np.inf)
     upper = np.where(right > 0, most / np.where(right > 0, right, 1.0), np.inf)
     chosen = np.flatnonzero((box.x != 0) & (box.upper > box.lower))
     if chosen.size:
-        ends = _ends_by_inverse(form, box, chosen, relaxation, budget, reach)
+        ends = _ends_by_inverse(form, box, chosen, budget, reach)
         lower[chosen], upper[chosen] = np.maximum(lower[chosen], ends[0]), np.minimum(upper[chosen], ends[1])
     lower = np.maximum(box.lower, np.where(lower > -np.inf, lower - 1e-9 * np.abs(lower), lower))  # for rounding
     upper = np.minimum(box.upper, np.where(upper < np.inf, upper + 1e-9 * np.abs(upper), upper))
@@ -169,9 +151,7 @@ def _cut(form: StandardForm, box: Box, relaxation: Relaxation, budget: float, re
     return not np.any(lower > upper + 1e-9 * (np.abs(lower) + np.abs(upper)))
 
 
-def _ends_by_inverse(
-    form: StandardForm, box: Box, chosen: Vector, relaxation: Relaxation, budget: float, total: float
-) -> list[Vector]:
+def _ends_by_inverse(form: StandardForm, box: Box, chosen: Vector, budget: float, total: float) -> list[Vector]:
     """Bounds of the chosen entries from the rows z of the pseudo-inverse of their columns.
 
     With ``v = A'z``, for every a > 0:
@@ -181,7 +161,7 @@ def _ends_by_inverse(
     weights = np.linalg.solve(block + 1e-8 * np.diag(np.diag(block)), np.eye(chosen.size))
     V, squares = weights.T @ form.G[chosen], np.maximum(np.sum(weights * (block @ weights), axis=0), 1e-300)
     corners = [box.lower, box.upper, np.where(box.inner, 0.0, box.lower)]
-    costs = [np.maximum(relaxation.at(x) - relaxation.c * x - relaxation.minima, 0) for x in corners]
+    costs = [np.maximum(box.envelopes(x) - box.c * x - box.minima, 0) for x in corners]
     margin = EPS * form.terms * (form.lengths[chosen] @ np.abs(weights)) * (total + form.lengths @ np.abs(box.x))
     own, ends = np.maximum(V[rows, chosen], 1e-300), []
     for sign in (-1.0, 1.0):
@@ -232,7 +212,7 @@ def convex_bound(form: StandardForm, x: Vector) -> float:
     return form.value(x) - float(violation @ violation) / (2 * (least - form.W / norm)) - error
 
 
-def first_box(form: StandardForm, goal: float, is_late: Callable[[], Any]) -> tuple[float, float]:
+def first_box(form: StandardForm, goal: float, tick: Callable[[], Any]) -> tuple[float, float]:
     """Bounds of the entries and of the l1 norm of every point below the goal; infinite where none is found.
 
     If entry i is the largest and z the rest, ``||x||_2 <= |x_i| + ||z||_1 / 2``: the objective is at least that of
@@ -247,10 +227,12 @@ def first_box(form: StandardForm, goal: float, is_late: Callable[[], Any]) -> tu
     first = p = max(1.3 * float(np.abs(lasso).max()), 1e-6 * math.sqrt(form.bb) / float(form.lengths.max()))
     for i in np.argsort(-np.abs(lasso)):
         for sign in (1.0, -1.0) if form.floor[i] < 0 else (1.0,):
-            while is_late() or not _is_excluded(form, lasso, t, i, sign * p, goal):
+            while not _is_excluded(form, lasso, t, i, sign * p, goal):
+                tick()
                 p *= 1.15
-                if p > 1e8 * first or is_late():
+                if p > 1e8 * first:
                     return math.inf, math.inf
+            tick()
     return p, p + (goal + p * max(0.0, form.W - form.t.min())) / t.min()
 
 

@@ -94,20 +94,26 @@ def certify(
     """
     check_numbers(single=True, gap=gap, max_seconds=max_seconds)
     check_counts(max_nodes=max_nodes)
-    run = _Proof(loss, penalty, gap, max_seconds)
+    run = _Proof(loss, penalty, gap, max_seconds, math.inf if max_nodes is None else max_nodes)
     try:
-        reason = run.prove(x, generator(random_state), math.inf if max_nodes is None else max_nodes)
+        reason = run.prove(x, generator(random_state))
     except KeyboardInterrupt:
         reason = "interrupted"
-    return run.certificate(reason)
+    except TimeoutError as limit:
+        reason = str(limit)
+    difference, objective = run.objective - run.bound, run.objective
+    relative = difference / abs(objective) if objective else math.inf if difference else 0.0
+    proved = bool(difference <= 1.01 * (objective - run.goal))
+    found, seconds = as_array_of(run.embed(run.x), loss.start()), time.monotonic() - run.started
+    return Certificate(run.bound, objective, float(relative), proved, found, run.nodes, seconds, reason)
 
 
 class _Proof:
     """One proof: the best point, the bound, and what it has cost."""
 
-    def __init__(self, loss: Any, penalty: Any, gap: float, max_seconds: float) -> None:
+    def __init__(self, loss: Any, penalty: Any, gap: float, max_seconds: float, max_nodes: float) -> None:
         self.loss, self.penalty, self.gap = loss, penalty, gap
-        self.started, self.max_seconds = time.monotonic(), max_seconds
+        self.started, self.max_seconds, self.max_nodes = time.monotonic(), max_seconds, max_nodes
         self.form, self.embed, self.extract = standard_form(loss, penalty)
         self.x, self.objective = np.zeros(self.form.t.size), 0.5 * self.form.bb
         self.nodes, self.bound = 0, 0.0 if np.all(self.form.t >= self.form.W) else -math.inf
@@ -117,10 +123,15 @@ class _Proof:
         """A bound that proves the best point known."""
         return self.objective - self.gap * abs(self.objective) - 1e-12 * self.form.bb
 
-    def limit(self, most: float = math.inf) -> str:
-        """Which limit is reached, or none."""
-        late = time.monotonic() - self.started > self.max_seconds
-        return "max_seconds is over" if late else "max_nodes are used" if self.nodes >= most else ""
+    def tick(self, nodes: int = 0) -> float:
+        """Count boxes; the seconds that are left, or the end of the proof where a limit is reached."""
+        left = self.max_seconds - (time.monotonic() - self.started)
+        if left <= 0:
+            raise TimeoutError("max_seconds is over")
+        if self.nodes + nodes > self.max_nodes:
+            raise TimeoutError("max_nodes are used")
+        self.nodes += nodes
+        return left
 
     def offer(self, given: Any) -> None:
         """A point; the best is kept."""
@@ -132,8 +143,7 @@ class _Proof:
     def improve(self, x: np.ndarray | None, solver: Any = None) -> None:
         """Offer what a run of `minimize` from x finds; Ctrl-C in it ends the proof too."""
         start = None if x is None else as_array_of(self.embed(x), self.loss.start())
-        run = Run(max_seconds=max(self.max_seconds - (time.monotonic() - self.started), 0.0))
-        result = minimize(self.loss, self.penalty, start, solver, tol=1e-8, run=run)
+        result = minimize(self.loss, self.penalty, start, solver, tol=1e-8, run=Run(max_seconds=self.tick()))
         self.offer(result.x)
         if result.status is Status.STOPPED:
             raise KeyboardInterrupt
@@ -147,7 +157,7 @@ class _Proof:
         """Whether the convex bound over some entries proves the best point."""
         return self.raise_bound(min(convex_bound(self.form.restricted(entries), self.x[entries]), self.goal))
 
-    def prove(self, x: Any, random: np.random.Generator, max_nodes: float) -> str:
+    def prove(self, x: Any, random: np.random.Generator) -> str:
         """Run to the end; why it ended."""
         form = self.form
         if x is not None:
@@ -165,57 +175,39 @@ class _Proof:
         self.improve(self.x, Restarts(STARTS, random))
         if self.touches(every):
             return TOUCHES
-        most, total = first_box(form, self.goal, self.limit)
+        most, total = first_box(form, self.goal, self.tick)
         if not math.isfinite(most):
-            return self.limit() or "the entries of a minimiser could not be bounded"
-        return self.search(most, float(form.lengths.max() * total), max_nodes)
+            return "the entries of a minimiser could not be bounded"
+        return self.search(most, float(form.lengths.max() * total))
 
-    def search(self, most: float, total: float, max_nodes: float) -> str:
-        """The root, its sides probed, and where that does not do branch and bound."""
-        norm = max(float(np.linalg.norm(self.x)), 1e-3 * most)
-        box = Box(np.maximum(self.form.floor, -most), np.full(self.x.size, most), self.x, norm)
-        self.nodes, root = 1, relax(self.form, box, self.goal, total)
-        root = root and self.probed(root, total)
-        if root is None:
-            self.raise_bound(self.goal)
-            return "no box is left"
-        if self.touches(np.union1d(root.used, np.flatnonzero(self.x))):
-            return TOUCHES
-        return self.split(root, total, max_nodes)
-
-    def probed(self, box: Box, total: float) -> Box | None:
-        """The box with its sides halved while that makes it smaller; None if no point is left."""
-        smaller: Box | None = box
-        while smaller is not None and not self.limit():
-            box, size = smaller, np.sum(smaller.upper - smaller.lower)
-            probe(self.form, box, self.goal, total, self.limit)
-            smaller = relax(self.form, box, self.goal, total)
-            if smaller is not None and np.sum(smaller.upper - smaller.lower) > 0.9 * size:
-                break
-        return smaller
-
-    def split(self, root: Box, total: float, max_nodes: float) -> str:
+    def search(self, most: float, total: float) -> str:
         """Branch and bound, the box with the lowest bound first; why it ended."""
-        boxes = [(root.bound, 0, root)]
-        while boxes and boxes[0][2].branch >= 0 and not self.limit(max_nodes):
-            self.raise_bound(min(boxes[0][0], self.goal))
-            _, _, box = heapq.heappop(boxes)
-            if box.bound >= self.goal:
-                continue
-            if self.nodes % 20 == 1:
-                self.improve(box.x)
-            for half in box.halves():
-                self.nodes += 1
-                child = relax(self.form, half, self.goal, total)
-                if child is not None:
-                    heapq.heappush(boxes, (child.bound, self.nodes, child))
-        self.raise_bound(min(boxes[0][0] if boxes else math.inf, self.goal))
-        return self.limit(max_nodes) or "rounding" if boxes else "no box is left"
+        norm, size = max(float(np.linalg.norm(self.x)), 1e-3 * most), self.x.size
+        root = Box(np.arange(size), np.maximum(self.form.floor, -most), np.full(size, most), self.x, norm)
+        boxes = self.shrunk([root], total)
+        if boxes and self.touches(np.union1d(boxes[0][2].entries, np.flatnonzero(self.x))):
+            return TOUCHES
+        while boxes and boxes[0][0] < self.goal and boxes[0][2].branch >= 0:
+            bound, _, box = heapq.heappop(boxes)
+            self.raise_bound(bound)
+            point = np.zeros(size)
+            point[box.entries] = box.x
+            self.improve(point)
+            for entry in self.shrunk(box.halves(), total):
+                heapq.heappush(boxes, entry)
+        done = self.raise_bound(min([self.goal, *(bound for bound, _, _ in boxes)]))
+        return "no box is left" if done else "rounding"
 
-    def certificate(self, reason: str) -> Certificate:
-        """What is known."""
-        difference = self.objective - self.bound
-        gap = float(difference / abs(self.objective)) if self.objective else math.inf if difference else 0.0
-        proved = bool(difference <= 1.01 * (self.objective - self.goal))
-        x, seconds = as_array_of(self.embed(self.x), self.loss.start()), time.monotonic() - self.started
-        return Certificate(self.bound, self.objective, gap, proved, x, self.nodes, seconds, reason)
+    def shrunk(self, boxes: Any, total: float) -> list[tuple[float, int, Box]]:
+        """What is left of boxes, bounded and probed while that makes them smaller; each after its bound."""
+        found = []
+        for box in boxes:
+            self.tick(nodes=1)
+            size, left = math.inf, relax(self.form, box, self.goal, total)
+            while left is not None and left.size <= 0.9 * size:
+                size, every = left.size, self.nodes == 1  # at the root all entries are worth their time
+                probe(self.form, left, self.goal, total, (left.x != 0) | every, self.tick)
+                left = relax(self.form, left, self.goal, total)
+            if left is not None:
+                found.append((left.bound, self.nodes, left))
+        return found

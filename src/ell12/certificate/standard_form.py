@@ -107,17 +107,16 @@ def standard_form(loss: Any, penalty: Any) -> tuple[StandardForm, Map, Map]:
     below, t = (as_numpy(part) for part in penalty.slopes_at_zero(np.zeros(A.shape[1])))
     floor = np.where(np.isinf(below), 0.0, -np.inf)
     free, W, ridge = (t == 0) & (floor < 0), penalty.strength * penalty.l2_weight, penalty.strength * penalty.ridge
-    used = np.flatnonzero(np.isfinite(t) & ~free)
-    merged = {int(i): (int(i), 1.0) for i in used}
-    if ridge == 0 and np.all(t[used] >= W):
-        merged = _without_copies(A, used, t, signed=bool(np.all(floor[used] < 0)))
-    kept = np.array(sorted({owner for owner, _ in merged.values()}), int)
-    columns, unpenalised, t, floor = A[:, kept], _dense(A[:, np.flatnonzero(free)]), t[kept], floor[kept]
+    owner, sign = np.arange(t.size), 1.0 * (np.isfinite(t) & ~free)  # of each entry: what stands for it, how
+    if ridge == 0 and np.all(t[sign != 0] >= W):
+        _merge_copies(A, t, owner, sign, signed=bool(np.all(floor[sign != 0] < 0)))
+    kept = np.unique(owner[sign != 0])
+    columns, unpenalised, t, floor = A[:, kept], to_dense(A[:, np.flatnonzero(free)]), t[kept], floor[kept]
     U, size, _ = np.linalg.svd(unpenalised, full_matrices=False)
     U = U[:, size > EPS * max(A.shape) * np.max(size, initial=0.0)]
     rest = b - U @ (U.T @ b)
     rest -= U @ (U.T @ rest)
-    G, shared = _dense(columns.T @ columns), columns.T @ U
+    G, shared = to_dense(columns.T @ columns), columns.T @ U
     lengths = np.sqrt(np.diag(G) + ridge)
     G -= shared @ shared.T
     G[np.diag_indices_from(G)] = np.maximum(np.diag(G), EPS * lengths**2) + ridge
@@ -129,10 +128,7 @@ def standard_form(loss: Any, penalty: Any) -> tuple[StandardForm, Map, Map]:
         return full
 
     def extract(full: Vector) -> Vector:
-        gathered = np.zeros(A.shape[1])
-        for column, (owner, sign) in merged.items():
-            gathered[owner] += sign * full[column]
-        return np.maximum(gathered[kept], floor)
+        return np.maximum(np.bincount(owner, sign * full, full.size)[kept], floor)
 
     numbers = {"observed": float(np.linalg.norm(b)), "terms": A.shape[0] + 2 * kept.size + 16}
     return StandardForm(G, columns.T @ rest, float(rest @ rest), t, W, floor, lengths, **numbers), embed, extract
@@ -148,18 +144,11 @@ def _rows(loss: SquaredLoss) -> tuple[Any, Vector]:
     return A.astype(float), root * as_numpy(loss.b)
 
 
-def _dense(A: Any) -> Vector:
-    return A.toarray() if scipy.sparse.issparse(A) else A
-
-
-def _without_copies(A: Any, used: Vector, t: Vector, signed: bool) -> dict[int, tuple[int, float]]:
-    """For each column that of the same entries, up to sign, which stands for it: some minimiser uses no other."""
+def _merge_copies(A: Any, t: Vector, owner: Vector, sign: Vector, signed: bool) -> None:
+    """Of columns with the same entries, up to sign, the cheapest stands for all: some minimiser uses no other."""
     first: dict[bytes, tuple[int, float]] = {}
-    merged = {}
-    for i in used[np.argsort(t[used], kind="stable")]:
-        column = _dense(A[:, [i]]).ravel()
-        if column.any():  # a column of zeros is never used
-            sign = float(np.sign(column[np.flatnonzero(column)[0]])) if signed else 1.0
-            owner, other = first.setdefault((sign * column + 0.0).tobytes(), (int(i), sign))
-            merged[int(i)] = (owner, sign * other)
-    return merged
+    for i in np.flatnonzero(sign)[np.argsort(t[sign != 0], kind="stable")]:
+        column = to_dense(A[:, [i]]).ravel()
+        turn = float(np.sign(column[np.argmax(column != 0)])) if signed or not column.any() else 1.0
+        owner[i], other = first.setdefault((turn * column + 0.0).tobytes(), (int(i), turn))
+        sign[i] = turn * other  # a column of zeros is never used

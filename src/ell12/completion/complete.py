@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,21 +15,21 @@ from ell12.completion.hidden_entries import (
     HELD_OUT,
     HiddenEntries,
     HiddenEntrySearch,
-    SearchSpace,
     default_solver,
+    first_choice,
     largest_strength,
     noise_alpha,
     rank_one_fit,
-    weight_of,
+    search_space,
 )
-from ell12.completion.low_rank import LowRank, as_indices
+from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import Observed
 from ell12.completion.offsets import Centred, Offsets
 from ell12.minimization import Result, Run, Status, minimize
 from ell12.minimization.loop import check_limits
 from ell12.minimization.solver_choice import check_kind
 from ell12.path import alpha_grid, falling, grid_size
-from ell12.penalties import Spectral
+from ell12.penalties import Spectral, SpectralL12
 from ell12.protocols import Array, Penalty, Solver, with_alpha
 
 
@@ -63,9 +63,8 @@ class Completion(Result[LowRank]):
 
     def predict(self, rows: Any, columns: Any) -> Array:
         """The completed matrix at pairs of row and column."""
-        (m, n), U = self.x.shape, self.x.U
-        rows, columns = as_indices(rows, U, m, "rows"), as_indices(columns, U, n, "columns")
-        return self.offsets.put_on(self.x.entries(rows, columns), rows, columns)
+        rows, columns = self.x.pairs(rows, columns)
+        return self.offsets.entries(rows, columns, self.x.entries(rows, columns))
 
     def to_array(self) -> Array:
         """The completed matrix, dense; known entries are fitted, not copied.
@@ -166,8 +165,8 @@ def complete_matrix(
         if solver.needs.x not in ("factors", "anything"):
             raise TypeError(f"solver must take factors, as BlockAPG() does, got {solver!r}")
     observed = Observed.of(X)
-    space = SearchSpace.suited_to(observed, penalty=penalty, center=center, scale=scale, max_rank=max_rank)
-    choice = space.first
+    space = search_space(observed, penalty=penalty, center=center, scale=scale, max_rank=max_rank)
+    choice = first_choice(space)
     if alpha is None:
         begin = time.monotonic()
         search = HiddenEntrySearch(observed, solver, random_state, min(max_iter, 2**31), begin + run.max_seconds)
@@ -196,9 +195,10 @@ def completed(
     """The completion at one strength; options are those of `minimize`."""
     solver = default_solver(centred.loss, penalty, max_rank, random_state) if solver is None else solver
     result = minimize(centred.loss, penalty, x0, solver, **options)
-    parts: dict[str, Any] = {part.name: getattr(result, part.name) for part in fields(Result)}
-    parts |= {"max_rank": max_rank, "center": centred.center, "scale": centred.scale}
-    return Completion(**parts, penalty=penalty, offsets=centred.offsets)
+    center, scale, offsets = centred.center, centred.scale, centred.offsets
+    return Completion(
+        **vars(result), penalty=penalty, offsets=offsets, max_rank=max_rank, center=center, scale=scale
+    )
 
 
 def _checked_strength(alpha: Any, penalty: Any) -> float | str | None:
@@ -310,9 +310,11 @@ def completion_path(
     if _checked_strength(None, penalty) is not None:
         raise ValueError(f"alpha is given twice: by the path and in {penalty!r}")
     observed, hidden = _divided(X, held_out, random_state)
-    choice = SearchSpace.suited_to(observed, penalty=penalty, center=center, scale=scale, max_rank=max_rank).first
+    space = search_space(observed, penalty=penalty, center=center, scale=scale, max_rank=max_rank)
+    choice = first_choice(space)
     task, x0 = Centred.of(observed, choice.center, choice.scale), None
-    count, weight = grid_size(alphas, 20), weight_of(choice.penalty)
+    count = grid_size(alphas, 20)
+    weight = choice.penalty.l2_weight if isinstance(choice.penalty, SpectralL12) else 0.0
     if count is not None:
         top = (1 + 1e-6) * largest_strength(task.loss, weight)  # above it by more than rounding
         alphas = alpha_grid(top, count, eps)

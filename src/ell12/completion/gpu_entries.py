@@ -1,4 +1,4 @@
-"""Known entries on a device, row by row: products with them, and the equations of all rows, by array operations.
+"""Known entries row by row: products with them, and the equations of all rows, by array operations on any device.
 
 Rows of about the same length are gathered side by side and filled up with zeros, so that sums over rows are
 products of small matrices. These have the same bits in each run; sums by scattering depend on which thread comes
@@ -16,15 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from ell12.backend import (
-    all_finite,
-    as_numpy,
-    device,
-    in_memory,
-    indices_like,
-    namespace,
-    to_device_of,
-)
+from ell12.backend import all_finite, as_numpy, device, in_memory, indices_like, namespace, to_device_of
 from ell12.penalties.spectral import DENSE_NORM, lanczos_norm, norm_beyond
 from ell12.protocols import Array
 
@@ -81,8 +73,8 @@ class Segments:
             out[rows] = product
         return out
 
-    def solve(self, values: Array, H: Array, ridge: float, prior: Array) -> Array:
-        """Solve ``(H_i'H_i + ridge I) w_i = H_i'o_i + prior_i`` for each row i, o_i its values."""
+    def solve(self, values: Array, H: Array, ridge: Any, prior: Array) -> Array:
+        """Solve ``(H_i'H_i + diag(ridge)) w_i = H_i'o_i + prior_i`` for each row i, o_i its values."""
         xp = namespace(H)
         diagonal = ridge * xp.eye(H.shape[1], dtype=H.dtype, device=device(H))
         out = prior / ridge  # what rows without any entry become
@@ -146,14 +138,12 @@ class SegmentedMatrix:
     ----------
     segments : pair of Segments
         Of the rows, and of the columns.
-    order : array
-        The order of the entries that sorts them by column, then row.
-    values : array
-        The values of the entries, sorted by row, then column.
+    values : pair of arrays
+        The values of the entries, sorted by row, then column, and by column, then row.
     """
 
-    def __init__(self, segments: tuple[Segments, Segments], order: Array, values: Array) -> None:
-        self.segments, self.order, self.values = segments, order, values
+    def __init__(self, segments: tuple[Segments, Segments], values: tuple[Array, Array]) -> None:
+        self.segments, self.values = segments, values
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -164,38 +154,23 @@ class SegmentedMatrix:
     @property
     def dtype(self) -> Any:
         """The dtype of the values."""
-        return self.values.dtype
+        return self.values[0].dtype
 
     @property
-    def T(self) -> _Transposed:
+    def T(self) -> SegmentedMatrix:
         """The transpose."""
-        return _Transposed(self)
-
-    @cached_property
-    def by_column(self) -> Array:
-        """The values sorted by column, then row."""
-        return namespace(self.values).take(self.values, self.order, axis=0)
+        return SegmentedMatrix(self.segments[::-1], self.values[::-1])
 
     def __matmul__(self, B: Array) -> Array:
-        return self.segments[0].times(self.values, B)
+        return self.segments[0].times(self.values[0], B)
 
     def norm_beyond(self, U: Array | None, V: Array | None, enough: float) -> float:
         """As `ell12.penalties.spectral.norm_beyond`."""
-        xp = namespace(self.values)
+        values = self.values[0]
         if math.prod(self.shape) <= DENSE_NORM:
-            dense = self @ xp.eye(self.shape[1], dtype=self.dtype, device=device(self.values))
-            return norm_beyond(dense, U, V)
-        return lanczos_norm(self, U, V, enough, self.values) if all_finite(self.values) else math.inf
-
-
-class _Transposed:
-    """The transpose of a `SegmentedMatrix`; the matrix knows nothing of it, so that both are freed at once."""
-
-    def __init__(self, G: SegmentedMatrix) -> None:
-        self.T, self.shape, self.dtype = G, G.shape[::-1], G.dtype
-
-    def __matmul__(self, C: Array) -> Array:
-        return self.T.segments[1].times(self.T.by_column, C)
+            identity = namespace(values).eye(self.shape[1], dtype=self.dtype, device=device(values))
+            return norm_beyond(self @ identity, U, V)
+        return lanczos_norm(self, U, V, enough, values) if all_finite(values) else math.inf
 
 
 def _cuts(lengths: np.ndarray) -> list[int]:

@@ -7,17 +7,18 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from ell12.backend import as_numpy, inner, namespace, norm
-from ell12.checks import check_numbers, generator
+from ell12.checks import check_counts, check_word, generator
 from ell12.completion.least_squares import AlternatingLeastSquares
 from ell12.completion.low_rank import LowRank, sums_of_products
-from ell12.completion.matrix_apg import BlockAPG, FactoredAPG, check_rank
+from ell12.completion.matrix_apg import BlockAPG, FactoredAPG
 from ell12.completion.observed import Observed, has_segments
-from ell12.completion.offsets import Centred, check_offsets, column_deviations
+from ell12.completion.offsets import Centred, Sides
 from ell12.completion.singular_vectors import SPARE, WarmBlock
 from ell12.completion.squared_error import CompletionLoss
 from ell12.path import best_on_log_grid
@@ -25,6 +26,7 @@ from ell12.penalties import Spectral, SpectralL12
 from ell12.penalties.spectral import spectral_norm
 from ell12.protocols import Array, with_alpha
 
+CENTERS, SCALES = ("mean", "columns", "biases"), ("columns",)
 HELD_OUT = 0.1  # the share of the known entries that is hidden at a time, here and for intervals
 # Tables have this many such parts. With a single one the error is 4 % larger (at worst 38 %) where half of the
 # entries is missing, and the same where less is (benchmarks/results/completion_search).
@@ -83,7 +85,6 @@ def largest_strength(loss: CompletionLoss, l2_weight: float = 1.0) -> float:
     >>> round(largest_strength(CompletionLoss(np.diag([5.0, 3.0]))), 6)
     3.0
     """
-    check_numbers(single=True, l2_weight=l2_weight)
     zero = loss.point(loss.start())
     if l2_weight < 1:
         return spectral_norm(loss.gradient(zero)) / (1 - l2_weight)
@@ -92,11 +93,6 @@ def largest_strength(loss: CompletionLoss, l2_weight: float = 1.0) -> float:
     if loss.value(single) <= rounding**2 * loss.value(zero):  # rank one fits all there is to fit
         return 0.0
     return spectral_norm(loss.gradient(single))
-
-
-def weight_of(penalty: Any) -> float:
-    """The weight of the subtracted norm; 0 where nothing is subtracted."""
-    return float(penalty.l2_weight) if isinstance(penalty, SpectralL12) else 0.0
 
 
 def noise_alpha(observed: Observed, least: float = 0.0) -> float:
@@ -135,58 +131,49 @@ class HiddenEntryChoice:
     max_rank: int | None
 
 
-@dataclass(frozen=True)
-class SearchSpace:
-    """What to choose from, the first of each being what is taken without a search."""
+SearchSpace = dict[str, Sequence[Any]]
 
-    centers: Sequence[str | None]
-    penalties: Sequence[Spectral]
-    ranks: Sequence[Any]  # int, or a single None: no bound
-    scale: str | None = None
 
-    @classmethod
-    def suited_to(
-        cls, observed: Observed, *, center: Any, penalty: Spectral | None, max_rank: Any, scale: Any = None
-    ) -> SearchSpace:
-        """What was asked for; for each that is "auto" what suits ratings, or a table.
+def search_space(observed: Observed, *, center: Any, penalty: Any, max_rank: Any, scale: Any) -> SearchSpace:
+    """What to choose from: what was asked for, and for each that is "auto" what suits ratings, or a table.
 
-        Tables of measurements are centred by columns; a matrix of low rank is best left as it is. Of ratings
-        biases say most, and the rank is bounded: without a bound, steps would need singular vectors in number.
-        """
-        check_offsets(center, scale, "auto")
-        if not _is_auto(max_rank):
-            check_rank(max_rank)
-        is_table = observed.is_table
-        weights, ranks, centers = (
-            ((1.0, 0.5), (None,), ("columns", None)) if is_table else ((0.5,), (8, 4, 16), ("biases",))
-        )
-        own_units = _is_auto(scale) and is_table and has_own_units(observed)
-        return cls(
-            centers if _is_auto(center) else (center,),
-            [SpectralL12(l2_weight=weight) for weight in weights] if penalty is None else [penalty],
-            ranks if _is_auto(max_rank) else (max_rank,),
-            ("columns" if own_units else None) if _is_auto(scale) else scale,
-        )
+    Tables of measurements are centred by columns; a matrix of low rank is best left as it is. Of ratings biases
+    say most, and the rank is bounded: without a bound, steps would need singular vectors in number.
+    """
+    for name, value, words in (("center", center, CENTERS), ("scale", scale, SCALES)):
+        if value is not None:
+            check_word(value, name, "auto", *words)
+    is_auto = isinstance(max_rank, str) and max_rank == "auto"
+    check_counts(least=1, max_rank=None if is_auto else max_rank)
+    is_table = observed.is_table
+    weights, ranks, centers = (
+        ((1.0, 0.5), (None,), ("columns", None)) if is_table else ((0.5,), (8, 4, 16), ("biases",))
+    )
+    if scale == "auto":
+        scale = "columns" if is_table and has_own_units(observed) else None
+    return {
+        "center": centers if center == "auto" else (center,),
+        "scale": (scale,),
+        "penalty": [SpectralL12(l2_weight=weight) for weight in weights] if penalty is None else [penalty],
+        "max_rank": ranks if is_auto else (max_rank,),
+    }
 
-    @property
-    def first(self) -> HiddenEntryChoice:
-        """What is taken where nothing is hidden."""
-        return HiddenEntryChoice(self.centers[0], self.scale, self.penalties[0], self.ranks[0])
+
+def first_choice(space: SearchSpace) -> HiddenEntryChoice:
+    """What is taken where nothing is hidden."""
+    return HiddenEntryChoice(**{name: values[0] for name, values in space.items()})
 
 
 def has_own_units(observed: Observed) -> bool:
     """Whether the columns of a table differ so much in scale that they are taken for different units."""
-    deviations, counts = (as_numpy(numbers) for numbers in column_deviations(observed))
+    sides = Sides(observed)
+    deviations, counts = map(as_numpy, (sides.column_moments(observed.values)[2], sides.counts[1]))
     counts, deviations = counts[deviations > 0], deviations[deviations > 0]
     if deviations.size < 2:
         return False
     errors = np.sqrt(2 / counts)  # two standard errors of the logarithm of a deviation
     logs = np.log(deviations)
     return bool(np.max(logs - errors) - np.min(logs + errors) > math.log(ONE_UNIT_UP_TO))
-
-
-def _is_auto(value: Any) -> bool:
-    return isinstance(value, str) and value == "auto"
 
 
 class HiddenEntries:
@@ -224,6 +211,9 @@ class Candidate:
     error: float = math.inf
 
 
+ERROR = attrgetter("error")
+
+
 class HiddenEntrySearch:
     """Rough fits that are compared on the same hidden entries.
 
@@ -254,24 +244,24 @@ class HiddenEntrySearch:
 
         The centre is chosen first, at the strength that noise asks for.
         """
-        begun = [self._begun(replace(space.first, center=center)) for center in space.centers]
-        best = self._searched(min(begun, key=_error))
-        others: dict[str, Sequence[Any]] = {"penalty": space.penalties, "max_rank": space.ranks}
-        for name, values in others.items():
-            for value in values[1:]:
+        begun = [self._begun(replace(first_choice(space), center=center)) for center in space["center"]]
+        best = self._searched(min(begun, key=ERROR))
+        for name in ("penalty", "max_rank"):
+            for value in space[name][1:]:
                 if time.monotonic() < self.end:
-                    changed: dict[str, Any] = {name: value}
-                    other = self._searched(replace(best, choice=replace(best.choice, **changed)))
-                    best = min(best, other, key=_error)
+                    other = self._searched(replace(best, choice=replace(best.choice, **{name: value})))
+                    best = min(best, other, key=ERROR)
         return best
 
     def _begun(self, choice: HiddenEntryChoice) -> Candidate:
         """A choice at the strength that noise asks for."""
-        tasks = [(Centred.of(train, choice.center, choice.scale), hidden) for train, hidden in self.splits]
-        judged = [(task, HiddenEntries(task, hidden)) for task, hidden in tasks]
+        tasks = []
+        for train, hidden in self.splits:
+            task = Centred.of(train, choice.center, choice.scale)
+            tasks.append((task, HiddenEntries(task, hidden)))
         alpha = noise_alpha(tasks[0][0].loss.observed, least=ROUGH_TOL) or 1.0
         zeros = [task.loss.start() for task, _ in tasks]
-        return self._fitted(Candidate(choice, judged, alpha, zeros), alpha)
+        return self._fitted(Candidate(choice, tasks, alpha, zeros), alpha)
 
     def _searched(self, begun: Candidate) -> Candidate:
         """A candidate at the best strength, found from the one where it begins."""
@@ -285,14 +275,15 @@ class HiddenEntrySearch:
             return tried[-1].error
 
         alpha = best_on_log_grid(score, begun.alpha, least=ROUGH_TOL * begun.alpha, gain=ROUGH_TOL**2)
-        return replace(min(tried, key=_error), alpha=alpha)
+        return replace(min(tried, key=ERROR), alpha=alpha)
 
     def _fitted(self, near: Candidate, alpha: float) -> Candidate:
         """A candidate fitted at a strength, from the matrices of another one."""
-        rank, penalty = near.choice.max_rank, with_alpha(near.choice.penalty, alpha)
-        fits = [self._fit(task.loss, penalty, rank, x) for (task, _), x in zip(near.tasks, near.fits, strict=True)]
-        errors = [hidden.error(x) for (_, hidden), x in zip(near.tasks, fits, strict=True)]
-        return replace(near, alpha=alpha, fits=fits, error=math.sqrt(np.mean(np.square(errors))))
+        penalty, fits, errors = with_alpha(near.choice.penalty, alpha), [], []
+        for (task, hidden), x in zip(near.tasks, near.fits, strict=True):
+            fits.append(self._fit(task.loss, penalty, near.choice.max_rank, x))
+            errors.append(hidden.error(fits[-1]))
+        return replace(near, alpha=alpha, fits=fits, error=norm(np.array(errors)) / math.sqrt(len(errors)))
 
     def _fit(self, loss: CompletionLoss, penalty: Any, max_rank: int | None, x: LowRank) -> LowRank:
         """The matrix where the violation is at most `ROUGH_TOL` by the solver's own estimate."""
@@ -304,10 +295,6 @@ class HiddenEntrySearch:
                 if iterate.optimality <= ROUGH_TOL * penalty.alpha:
                     break
         return x
-
-
-def _error(candidate: Candidate) -> float:
-    return candidate.error
 
 
 def default_solver(loss: Any, penalty: Spectral, max_rank: int | None, random_state: Any) -> Any:

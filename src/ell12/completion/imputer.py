@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,20 +22,9 @@ from ell12.completion.complete import complete_matrix
 from ell12.completion.gpu_entries import AT_ONCE
 from ell12.completion.observed import Observed, read_entries
 from ell12.completion.offsets import fit_offsets
-from ell12.completion.squared_error import fit_rows
-from ell12.completion.table_columns import (
-    Categories,
-    Range,
-    as_frame,
-    as_series,
-    empty_columns,
-    incomplete_columns,
-    is_frame,
-    rounded,
-    whole_number_dtypes,
-    without_columns,
-)
-from ell12.completion.uncertainty import Uncertain
+from ell12.completion.squared_error import regressed_rows
+from ell12.completion.table_columns import Categories, Range, as_frame, is_frame, whole_number_dtypes
+from ell12.completion.uncertainty import Calibration, Uncertain
 from ell12.minimization import Status
 from ell12.nested_parameters import NestedParameters
 from ell12.protocols import Array
@@ -177,20 +167,25 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
         observed = Observed.of(self._validated(X, reset=True))
         self.clip_ = Range.of(self.clip, observed, observed.is_table)
         self._owners = self._table.owners if self._table else np.arange(observed.shape[1])
-        self.empty_columns_ = self._owners[empty_columns(observed)]
-        self.incomplete_columns_ = np.unique(self._owners[incomplete_columns(observed)])
+        counts = np.diff(observed.by_column[1])
+        self.empty_columns_ = self._owners[(counts == 0) & observed.is_table]
+        self.incomplete_columns_ = np.unique(self._owners[counts < observed.shape[0]])
         self._whole_dtypes = whole_number_dtypes(X)
         self._whole_columns = np.flatnonzero(np.isin(self._owners, [*self._whole_dtypes]))
-        with naming("random_state"):
-            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        given = ("alpha", "penalty", "max_rank", "center", "scale", "solver", "tol", "max_iter")
-        fit = complete_matrix(observed, random_state=seed, **{name: getattr(self, name) for name in given})
-        keep_fit(self, fit)
-        self.scale_ = fit.scale
+        given = ("alpha", "penalty", "max_rank", "center", "scale", "tol")
+        fit_entries(self, observed, **{name: getattr(self, name) for name in given})
+        self.scale_ = self.completion_.scale
         # What a row of which nothing is known has where nothing was subtracted: zero is no guess.
         self._level = fit_offsets(observed, "columns", self.scale_).entries(0, np.arange(observed.shape[1]))
-        self._keep(observed, seed)
-        self._warn_of_empty_columns()
+        self._calibrations: dict[bool, Calibration] = {}  # by whether they are for new rows
+        if self.empty_columns_.size and not self.keep_empty_features:
+            names = ", ".join(map(str, super().get_feature_names_out()[self.empty_columns_]))
+            warnings.warn(
+                f"L12Imputer leaves out columns without any known entry: {names}. Nothing is known of them, not"
+                " even their unit; keep_empty_features=True keeps them, filled with zeros.",
+                UserWarning,
+                stacklevel=2,
+            )
         return self
 
     if TYPE_CHECKING:  # scikit-learn's has no types
@@ -215,20 +210,20 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
 
     def _finished(self, observed: Observed, filled: Array, X: Any) -> Any:
         """Rows with every entry predicted, as `transform` gives them."""
-        rounded(filled, self._whole_columns, self.clip_)
+        self.clip_.round_within(filled, self._whole_columns)
         filled.reshape(-1)[observed.flat] = observed.values
         wanted = self.incomplete_columns_ if self.add_indicator else self.incomplete_columns_[:0]
         indicators = (~observed.mask()[:, np.searchsorted(self._owners, wanted)]).astype(filled.dtype)
         if self._table is None and _get_output_config("transform", self)["dense"] != "pandas":
             return _sent_back(np.hstack([filled[:, self._kept], indicators]), X)
         parts = np.split(filled, np.flatnonzero(np.diff(self._owners)) + 1, axis=1)
-        index = X.index if is_frame(X) else None
-        columns = [as_series(parts[k][:, 0], index, self._whole_dtypes.get(k)) for k in range(len(parts))]
+        columns = [part[:, 0] for part in parts] + list(indicators.T)
         if self._table is not None:
             for k in self._table.levels:
                 columns[k] = self._table.chosen(k, parts[k], X.iloc[:, k])
-        kept = [columns[k] for k in np.arange(len(columns))[self._kept]]
-        return as_frame([*kept, *(as_series(part, index) for part in indicators.T)], self.get_feature_names_out())
+        frame = as_frame(columns, X.index if is_frame(X) else None, self._whole_dtypes)
+        kept = [*np.arange(len(parts))[self._kept], *range(len(parts), len(columns))]
+        return frame.iloc[:, kept].set_axis(self.get_feature_names_out(), axis=1)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The names of the columns that `transform` gives.
@@ -257,9 +252,6 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
             raise TypeError("of a sparse matrix not all entries are predicted; say which: predict(rows, columns)")
         if columns is None:
             return self._returned(self._completed(rows)[1], rows)
-        return self._predicted(rows, columns)
-
-    def _predicted(self, rows: Any, columns: Any) -> Array:
         return self.clip_.cut(self.completion_.predict(rows, columns), columns)
 
     def __sklearn_tags__(self) -> Any:
@@ -285,8 +277,9 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
 
     def _completed_rows(self, observed: Observed) -> Array:
         """Rows of known entries with every entry predicted; a column of unknown unit is NaN."""
-        known = without_columns(observed, self.completion_.offsets.unknown_units)
-        filled = fit_rows(self.completion_, known)
+        known = observed.select(~np.isin(observed.columns, self.completion_.offsets.unknown_units))
+        offsets, W, H = regressed_rows(self.completion_, known)
+        filled = offsets.add_to(W @ H.T)
         if self.center_ is None:
             filled[np.diff(known.row_starts) == 0] = self._level
         return self.clip_.cut(filled)
@@ -329,19 +322,14 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
         if self._table is not None:
             raise ValueError(f"{name} is for tables of numbers, and X had categories: use transform or draws")
 
-    def _warn_of_empty_columns(self) -> None:
-        if self.empty_columns_.size and not self.keep_empty_features:
-            names = ", ".join(map(str, super().get_feature_names_out()[self.empty_columns_]))
-            warnings.warn(
-                f"L12Imputer leaves out columns without any known entry: {names}. Nothing is known of them, not"
-                " even their unit; keep_empty_features=True keeps them, filled with zeros.",
-                UserWarning,
-                stacklevel=3,
-            )
 
-
-def keep_fit(estimator: Any, result: Any) -> None:
-    """The attributes of a fitted estimator of matrices; a warning where the fit did not converge."""
+def fit_entries(estimator: Any, observed: Observed, **options: Any) -> None:
+    """Complete known entries and keep the attributes of the fit; a warning where it did not converge."""
+    with naming("random_state"):
+        seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
+    options |= {"solver": estimator.solver, "max_iter": estimator.max_iter, "random_state": seed}
+    result = complete_matrix(observed, **options)
+    estimator._known, estimator._seed = replace(observed), seed  # without what it has cached
     estimator.completion_, estimator.n_iter_ = result, result.n_iter
     for name in ("alpha", "penalty", "max_rank", "center"):
         setattr(estimator, f"{name}_", getattr(result, name))

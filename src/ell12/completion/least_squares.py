@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ell12.backend import as_numpy, concat, count_true, is_numpy, namespace, take
-from ell12.checks import generator
+from ell12.backend import as_numpy, concat, count_true, namespace, take
+from ell12.checks import check_counts, generator
 from ell12.completion.low_rank import LowRank
-from ell12.completion.matrix_apg import check_rank
 from ell12.completion.observed import Observed
 from ell12.completion.singular_vectors import SPARE, WarmBlock
 from ell12.completion.squared_error import SweepLoss
@@ -40,8 +39,6 @@ class AlternatingLeastSquares:
     ----------
     max_rank : int, default 10
         The largest rank allowed; the work of a sweep grows with its square.
-    n_threads : int, default 1
-        Threads that share the rows.
     random_state : int or Generator, default 0
         Of the start, where none is given; 0 by default, so that runs repeat.
 
@@ -51,23 +48,19 @@ class AlternatingLeastSquares:
     """
 
     max_rank: int = 10
-    n_threads: int = 1
     random_state: Any = 0
 
     needs: ClassVar[Needs] = Needs(SweepLoss, Spectral, "factors")
 
     def __post_init__(self) -> None:
-        check_rank(self.max_rank)
-        check_rank(self.n_threads, "n_threads")
+        check_counts(least=1, optional=False, max_rank=self.max_rank)
         generator(self.random_state)
-        if self.max_rank is None:
-            raise ValueError("max_rank must be an integer >= 1: the factors have as many columns")
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a sweep."""
         if not isinstance(penalty, SpectralL12) or penalty.strength == 0:
             raise ValueError(f"alternating least squares needs a SpectralL12 with alpha > 0, got {penalty!r}")
-        sweep = loss.make_sweep(penalty, self.n_threads)
+        sweep = loss.make_sweep(penalty)
         max_rank = min(self.max_rank, *loss.observed.shape)
         x = start.x.truncate(max_rank) if start.x.rank else first_guess(loss.observed, max_rank, self.random_state)
         beyond = WarmBlock(LowRank.zeros(x.shape, like=x.s), rng=self.random_state)
@@ -85,14 +78,10 @@ class AlternatingLeastSquares:
                 found, length = valued(swept), 1.0
             x, point, value = found
             gradient = loss.gradient(point)
-            tangent = _SharedSpaces(x, gradient, penalty)
-            kept = tangent.worth_keeping()
-            optimality = tangent.violation()
-            changed = None
-            if not kept.all():
-                some = np.flatnonzero(kept)
-                changed = LowRank.trusted(take(x.U, some, 1), take(x.s, some, 0), take(x.V, some, 1))
-            elif x.rank < max_rank and optimality <= penalty.strength:
+            left, right, slopes = gradient @ x.V, gradient.T @ x.U, penalty.slopes_of(x.s)
+            optimality = max(thin_norm(left + x.U * slopes), thin_norm(right + x.V * slopes))
+            changed = _without_worst(x, left, penalty)
+            if changed is None and x.rank < max_rank and optimality <= penalty.strength:
                 changed = _with_missing(x, gradient, penalty, beyond, max_rank)
             if changed is not None:
                 optimality, (x, point, value) = math.inf, valued(changed)
@@ -107,49 +96,26 @@ def _lengthened(x: LowRank, swept: LowRank, length: float) -> LowRank:
     if length == 1 or swept.rank != x.rank or x.rank == 0:
         return swept
     xp = namespace(x.s)
-    (W, H), (W1, H1) = ((y.U * xp.sqrt(y.s), y.V * xp.sqrt(y.s)) for y in (x, swept))
+    (W, H), (W1, H1) = x.balanced, swept.balanced
     P, _, Q = xp.linalg.svd(W1.T @ W + H1.T @ H)
     R = P @ Q
     return LowRank.from_factors(W + length * (W1 @ R - W), H + length * (H1 @ R - H))
 
 
-class _SharedSpaces:
-    """What the gradient says within the spaces of x."""
+def _without_worst(x: LowRank, left: Array, penalty: SpectralL12) -> LowRank | None:
+    """X without the singular triplet that is least worth its price; None where all are worth theirs.
 
-    def __init__(self, x: LowRank, gradient: Any, penalty: SpectralL12) -> None:
-        self.x, self.penalty = x, penalty
-        self.left, self.right = gradient @ x.V, gradient.T @ x.U
-
-    def violation(self) -> float:
-        """As `Spectral.tangent_violation`, from products that are there already."""
-        if self.x.rank == 0:
-            return 0.0
-        slopes = self.penalty.slopes_of(self.x.s)
-        return max(thin_norm(self.left + self.x.U * slopes), thin_norm(self.right + self.x.V * slopes))
-
-    def worth_keeping(self) -> np.ndarray:
-        """Which singular triplets are worth their price.
-
-        Without those of a set D the loss rises by ``sum_D s_i (s_i / 2 - u_i'G v_i)`` at most, and the penalty
-        falls by ``alpha (sum_D s_i - l2_weight (||X|| - ||X without D||))``. The largest stays where it is free.
-        """
-        s, penalty = as_numpy(self.x.s), self.penalty
-        rise = s * (s / 2 - as_numpy(_column_products(self.x.U, self.left)))
-        dropped = rise < penalty.strength * s
-        if penalty.l2_weight >= 1:
-            dropped[:1] = False
-        length = self.x.norm()
-        while dropped.any():
-            shortened = length - math.sqrt(float(np.sum(np.square(s), where=~dropped)))
-            if rise[dropped].sum() < penalty.strength * (s[dropped].sum() - penalty.l2_weight * shortened):
-                break
-            dropped[np.flatnonzero(dropped)[0]] = False  # the largest of them
-        return ~dropped
-
-
-def _column_products(A: Array, B: Array) -> Array:
-    """The inner product of each column of A with that of B."""
-    return np.einsum("ij,ij->j", A, B) if is_numpy(A) else namespace(A).sum(A * B, axis=0)
+    Without the i-th the loss rises by ``s_i (s_i / 2 - u_i'G v_i)`` at most, and the penalty falls by
+    ``alpha (s_i - l2_weight (||X|| - ||X without it||))``; ``left`` is G V.
+    """
+    s = as_numpy(x.s).astype(float)
+    rise = s * (s / 2 - as_numpy(namespace(left).sum(x.U * left, axis=0)))
+    square = np.sum(s**2)
+    fall = penalty.strength * (s - penalty.l2_weight * (np.sqrt(square) - np.sqrt(square - s**2)))
+    if not np.any(fall > rise):
+        return None
+    kept = np.delete(np.arange(x.rank), np.argmax(fall - rise))
+    return LowRank.trusted(take(x.U, kept, 1), take(x.s, kept, 0), take(x.V, kept, 1))
 
 
 def first_guess(observed: Observed, rank: int, rng: Any) -> LowRank:

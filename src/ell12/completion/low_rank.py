@@ -7,24 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import (
-    all_finite,
-    as_numpy,
-    count_true,
-    device,
-    in_memory,
-    indices_like,
-    is_array,
-    is_numpy,
-    namespace,
-    norm,
-    to_device_of,
-)
+from ell12.backend import as_numpy, count_true, device, in_memory, is_numpy, namespace, norm, to_device_of
 from ell12.backend.arrays import is_torch
 from ell12.backend.compiled_code import can_compile
 from ell12.checks import naming
 from ell12.completion.gpu_entries import AT_ONCE, for_gathering
-from ell12.completion.observed import as_real
+from ell12.completion.observed import as_indices, as_real, check_range
 from ell12.protocols import Array
 
 COMPILED_FROM = 2**16  # Sums over this many products pay for loading a compiled loop.
@@ -66,13 +54,11 @@ class LowRank:
     __array_ufunc__ = None  # so that ndarray @ X comes here
 
     def __post_init__(self) -> None:
-        if not all(is_array(part) and _holds_numbers(part) for part in (self.U, self.s, self.V)):
-            raise TypeError("U, s and V must be arrays of numbers")
+        for name in ("U", "s", "V"):
+            object.__setattr__(self, name, as_real(getattr(self, name), name))
         shapes = tuple(self.U.shape), tuple(self.s.shape), tuple(self.V.shape)
         if len(shapes[0]) != 2 or len(shapes[2]) != 2 or shapes[1] != shapes[0][1:] or shapes[1] != shapes[2][1:]:
             raise ValueError(f"U, s and V must have shapes (m, r), (r,) and (n, r); got {shapes}")
-        if any(isinstance(part, np.ma.MaskedArray) for part in (self.U, self.s, self.V)):
-            raise TypeError("U, s and V must not be masked arrays")
         with naming("U, s and V"):
             namespace(self.U, self.s, self.V)  # which is one for all
 
@@ -137,6 +123,12 @@ class LowRank:
         """``U diag(s)``: the first of two factors whose product with V' is the matrix."""
         return self.U * self.s
 
+    @property
+    def balanced(self) -> tuple[Array, Array]:
+        """``U diag(sqrt(s))`` and ``V diag(sqrt(s))``: two factors of the same size."""
+        root = namespace(self.s).sqrt(self.s)
+        return self.U * root, self.V * root
+
     def __matmul__(self, B: Array) -> Array:
         return self.weighted @ (self.V.T @ B)
 
@@ -145,12 +137,19 @@ class LowRank:
 
     def entries(self, rows: Any, columns: Any) -> Array:
         """The entries at pairs of row and column, as a vector."""
-        rows = as_indices(rows, self.U, self.shape[0], "rows")
-        columns = as_indices(columns, self.U, self.shape[1], "columns")
-        if rows.shape != columns.shape or len(rows.shape) != 1:
-            shapes = f"{tuple(rows.shape)} and {tuple(columns.shape)}"
-            raise ValueError(f"rows and columns must be two vectors of the same length; got {shapes}")
-        return sums_of_products(self.weighted, self.V, rows, columns)
+        return sums_of_products(self.weighted, self.V, *self.pairs(rows, columns))
+
+    def pairs(self, rows: Any, columns: Any) -> tuple[Array, Array]:
+        """Rows and columns as vectors of indices within the matrix, or an error that names them."""
+        found = {"rows": rows, "columns": columns}
+        for (name, indices), size in zip(found.items(), self.shape, strict=True):
+            if is_numpy(self.U) or type(indices) is not type(self.U):  # what is on a device is trusted
+                found[name] = as_indices(indices, self.U, name)
+                check_range(found[name], size, name)
+        rows, columns = found.values()
+        if rows.shape != columns.shape:
+            raise ValueError(f"rows and columns must have the same length; got {rows.shape} and {columns.shape}")
+        return rows, columns
 
     def norm(self) -> float:
         """The Frobenius norm."""
@@ -176,10 +175,6 @@ class LowRank:
             return self
         xp = namespace(self.s)
         return LowRank(*(xp.astype(part, dtype) for part in (self.U, self.s, self.V)))
-
-    def is_finite(self) -> bool:
-        """Whether no number of it is NaN or infinite."""
-        return all(map(all_finite, (self.U, self.s, self.V)))
 
 
 def sums_of_products(W: Array, H: Array, rows: Array, columns: Array) -> Array:
@@ -213,23 +208,3 @@ def compiled_loops() -> Any:
     from ell12.completion import row_solves_compiled as compiled
 
     return compiled
-
-
-def as_indices(indices: Any, U: Array, size: int, name: str) -> Array:
-    """Indices below a size as integers of the kind and device of U; arrays of U's kind are trusted."""
-    if not is_numpy(U) and type(indices) is type(U):
-        return indices
-    if isinstance(indices, np.ma.MaskedArray):
-        raise TypeError(f"{name} must not be a masked array: drop what is masked first")
-    indices = np.asarray(indices)
-    if indices.size and indices.dtype.kind not in "iu":
-        raise TypeError(f"{name} must be integers, got dtype {indices.dtype}")
-    if indices.size and not (indices.min() >= 0 and indices.max() < size):
-        raise IndexError(f"{name} must lie in 0 .. {size - 1}, got {indices.min()} .. {indices.max()}")
-    indices = indices if indices.size else indices.astype(np.int64)
-    return indices if is_numpy(U) else indices_like(indices, U)
-
-
-def _holds_numbers(x: Array) -> bool:
-    """Whether a NumPy array holds numbers; other libraries know nothing else."""
-    return not isinstance(x, np.ndarray) or x.dtype.kind in "biufc"

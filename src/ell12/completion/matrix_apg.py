@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from numbers import Integral
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 from ell12.backend import count_true, inner, namespace, norm
-from ell12.checks import generator
+from ell12.checks import check_counts, generator
 from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import has_segments
 from ell12.completion.singular_vectors import FullTriplets, WarmBlock
@@ -29,7 +28,7 @@ class Mixture:
         total = dict(self.terms)
         for estimate, c in other.terms.items():
             total[estimate] = total.get(estimate, 0.0) + c
-        return Mixture({estimate: c for estimate, c in total.items() if c != 0})
+        return Mixture(total)
 
     def __sub__(self, other: Mixture) -> Mixture:
         return self + -1.0 * other
@@ -39,31 +38,23 @@ class Mixture:
 
     def combine(self, part: str) -> Any:
         """The combination of the estimates' predictions, or of their full matrices."""
-        return combined([(c, getattr(estimate, part)) for estimate, c in self.terms.items()])
-
-    @property
-    def factors(self) -> list[tuple[float, LowRank]]:
-        """The low-rank matrices with their weights."""
-        return [(c, estimate.x) for estimate, c in self.terms.items()]
+        total: Any = 0.0
+        for estimate, c in self.terms.items():
+            total = total + c * getattr(estimate, part)
+        return total
 
 
-@dataclass(frozen=True, eq=False)
 class Estimate(Mixture):
     """A low-rank matrix with its entries at the known positions and, in the dense form, all of them."""
 
-    x: LowRank
-    prediction: Array
-    full: Array = None
+    def __init__(self, x: LowRank, prediction: Array, full: Array = None) -> None:
+        self.x, self.prediction, self.full = x, prediction, full
+        self.point = Point(x, prediction)  # what the loss and the loop know of it
 
     @property
     def terms(self) -> dict[Estimate, float]:  # type: ignore[override]
         """Itself."""
         return {self: 1.0}
-
-    @property
-    def point(self) -> Point:
-        """What the loss and the loop know of it."""
-        return Point(self.x, self.prediction)
 
 
 class DenseForm:
@@ -82,10 +73,6 @@ class DenseForm:
         """Y, and the matrix that a gradient step of this length leads to: only its known entries move."""
         matrix, prediction = y.combine("full"), y.combine("prediction")
         return matrix, matrix + self.loss.observed.dense(self.loss.after_step(prediction, length) - prediction)
-
-    def add(self, Z: Array, factor: float, x: LowRank) -> Array:
-        """``Z + factor X``."""
-        return Z + factor * x.to_array()
 
     def distance(self, new: Estimate, matrix: Array) -> float:
         """The Frobenius norm of their difference."""
@@ -108,13 +95,9 @@ class FactoredForm:
 
     def step(self, y: Mixture, length: float) -> tuple[Any, SparsePlusLowRank]:
         """Y as its terms, and the matrix that a gradient step of this length leads to."""
-        prediction = y.combine("prediction")
+        prediction, terms = y.combine("prediction"), [(c, estimate.x) for estimate, c in y.terms.items()]
         move = self.loss.observed.sparse(self.loss.after_step(prediction, length) - prediction)
-        return y.factors, SparsePlusLowRank(move, y.factors)
-
-    def add(self, Z: SparsePlusLowRank, factor: float, x: LowRank) -> SparsePlusLowRank:
-        """``Z + factor X``."""
-        return SparsePlusLowRank(Z.sparse, [*Z.terms, (factor, x)])
+        return terms, SparsePlusLowRank(move, terms)
 
     def distance(self, new: Estimate, terms: list[tuple[float, LowRank]]) -> float:
         """The Frobenius norm of their difference, from the factors' inner products."""
@@ -138,7 +121,10 @@ class SparsePlusLowRank:
         return SparsePlusLowRank(self.sparse.T, [(c, x.T) for c, x in self.terms])
 
     def __matmul__(self, B: Array) -> Array:
-        return combined([(1.0, self.sparse @ B), *((c, x @ B) for c, x in self.terms)])
+        total = self.sparse @ B
+        for c, x in self.terms:
+            total = total + c * (x @ B)
+        return total
 
 
 def combined_norm(terms: list[tuple[float, LowRank]]) -> float:
@@ -150,16 +136,6 @@ def combined_norm(terms: list[tuple[float, LowRank]]) -> float:
             product = namespace(x.s).sum((x.U.T @ y.weighted) * ((x.V * x.s).T @ y.V))
             square += (1 if j == i else 2) * c * d * float(product)
     return math.sqrt(max(square, 0.0))
-
-
-def combined(terms: list[tuple[float, Array]]) -> Array:
-    """``sum_i c_i A_i`` of arrays."""
-    (c, A), *others = terms
-    total = c * A
-    for c, A in others:
-        if c != 0:
-            total = total + c * A
-    return total
 
 
 class MatrixStep(NamedTuple):
@@ -199,7 +175,7 @@ class MatrixSteps:
     def __call__(self, y: Mixture, penalty: Any, slope: LowRank | None = None) -> MatrixStep:
         """The step from a combination of estimates."""
         start, Z = self.form.step(y, self.length)
-        U, s, V = self.triplets(Z if slope is None else self.form.add(Z, self.length, slope))
+        U, s, V = self.triplets(Z if slope is None else Z + self.length * slope.to_array())
         allowed = s.shape[0] if self.max_rank is None else min(self.max_rank, s.shape[0])
         s = penalty.prox_values(s[:allowed], self.length)
         rank = count_true(s > 0)
@@ -211,32 +187,7 @@ class MatrixSteps:
 
 
 @dataclass(frozen=True)
-class _MatrixAPG:
-    """nmAPG on matrices; a subclass says how they are held and where singular vectors come from."""
-
-    max_rank: int | None = None
-
-    needs: ClassVar[Needs] = Needs(EntryLoss, Spectral, "factors")
-    form: ClassVar[Any] = DenseForm
-
-    def __post_init__(self) -> None:
-        check_rank(self.max_rank)
-
-    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
-        """Yield one iterate a step."""
-        form = self.form(loss)
-        take_step = MatrixSteps(loss, form, self._triplets(start.x), self.max_rank)
-        x = form.estimate(start.x if self.max_rank is None else start.x.truncate(self.max_rank))
-        state = Nonmonotone(x, loss.value(x.point) + penalty.value(x.x))
-        while True:
-            yield state.advance(lambda y, *_: take_step(y, penalty), turns_back=turns_back).iterate()
-
-    def _triplets(self, x: LowRank) -> Any:
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class BlockAPG(_MatrixAPG):
+class BlockAPG:
     """nmAPG on dense matrices; each proximal step starts from the singular vectors of the last one.
 
     The engine where a quarter or more of the entries is known. The block holds a few vectors more than the prox
@@ -250,14 +201,25 @@ class BlockAPG(_MatrixAPG):
         Of the block's first columns; 0 by default, so that runs repeat.
     """
 
+    max_rank: int | None = None
     random_state: Any = 0
 
+    needs: ClassVar[Needs] = Needs(EntryLoss, Spectral, "factors")
+    form: ClassVar[Any] = DenseForm
+    triplets: ClassVar[Any] = WarmBlock
+
     def __post_init__(self) -> None:
-        super().__post_init__()
+        check_counts(least=1, max_rank=self.max_rank)
         generator(self.random_state)
 
-    def _triplets(self, x: LowRank) -> WarmBlock:
-        return WarmBlock(x, rng=self.random_state)
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
+        """Yield one iterate a step."""
+        form = self.form(loss)
+        take_step = MatrixSteps(loss, form, self.triplets(start.x, self.random_state), self.max_rank)
+        x = form.estimate(start.x if self.max_rank is None else start.x.truncate(self.max_rank))
+        state = Nonmonotone(x, loss.value(x.point) + penalty.value(x.x))
+        while True:
+            yield state.advance(lambda y, *_: take_step(y, penalty), turns_back=turns_back).iterate()
 
 
 @dataclass(frozen=True)
@@ -276,7 +238,7 @@ class FactoredAPG(BlockAPG):
 
 
 @dataclass(frozen=True)
-class FullSVD(_MatrixAPG):
+class FullSVD(BlockAPG):
     """nmAPG on dense matrices with a full decomposition in each step, to compare with.
 
     Parameters
@@ -285,17 +247,11 @@ class FullSVD(_MatrixAPG):
         The largest rank allowed.
     """
 
-    def _triplets(self, x: LowRank) -> FullTriplets:  # noqa: ARG002
-        return FullTriplets()
+    random_state: Any = field(default=0, init=False, repr=False)  # nothing is random
+
+    triplets: ClassVar[Any] = FullTriplets
 
 
 def turns_back(new: Estimate, y: Mixture, x: Estimate) -> bool:
     """Whether the step from an extrapolated point goes against the move from x, seen at the known entries."""
     return inner(y.combine("prediction") - new.prediction, new.prediction - x.prediction) > 0
-
-
-def check_rank(max_rank: Any, name: str = "max_rank") -> None:
-    """Raise unless the bound on the rank is None or a positive integer."""
-    whole = isinstance(max_rank, Integral) and not isinstance(max_rank, bool)
-    if max_rank is not None and not (whole and max_rank >= 1):
-        raise ValueError(f"{name} must be an integer >= 1 or None, got {max_rank!r}")

@@ -75,7 +75,7 @@ class Observed:
             return
         values = as_real(self.values, "values")
         shape = _as_shape(self.shape)
-        rows, columns = (_index(getattr(self, name), values, name) for name in ("rows", "columns"))
+        rows, columns = (as_indices(getattr(self, name), values, name) for name in ("rows", "columns"))
         rows, columns, values = _sorted(rows, columns, values, shape)
         if not all_finite(values):
             raise ValueError("values must be finite; leave out what is not known")
@@ -174,22 +174,14 @@ class Observed:
     @cached_property
     def row_starts(self) -> Array:
         """Where each row begins among the entries, and the end: the ``indptr`` of CSR."""
-        if not is_numpy(self.rows):
-            return _starts(self.rows, self.shape[0])
-        counts = np.bincount(self.rows, minlength=self.shape[0])
-        return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return _starts(self.rows, self.shape[0])
 
     @cached_property
     def by_column(self) -> tuple[Array, Array]:
         """The order that sorts the entries by column, then row; and where each column begins in it."""
-        if not is_numpy(self.rows):
-            xp = namespace(self.columns)
-            order = xp.argsort(self.columns, stable=True)
-            return order, _starts(xp.take(self.columns, order, axis=0), self.shape[1])
-        positions = np.arange(self.n_observed)
-        by_row = scipy.sparse.csr_array((positions, self.columns, self._sparse_starts), shape=self.shape)
-        by_column = by_row.tocsc()  # a counting sort
-        return by_column.data, by_column.indptr.astype(np.int64)
+        xp = namespace(self.columns)
+        order = xp.argsort(self.columns, stable=True)
+        return order, _starts(xp.take(self.columns, order, axis=0), self.shape[1])
 
     def mask(self) -> Array:
         """A dense matrix of truth values: what is known."""
@@ -212,22 +204,15 @@ class Observed:
     def sparse(self, values: Array | None = None) -> Any:
         """The same as a CSR array, on a device as something that multiplies; the pattern is made once."""
         values = self.values if values is None else values
-        if not is_numpy(values):
-            return SegmentedMatrix(self.segments, self.by_column[0], values)
-        starts = self._sparse_starts
-        return scipy.sparse.csr_array((values, self.columns, starts), shape=self.shape, copy=False)
+        if is_numpy(values):
+            return scipy.sparse.csr_array((values, self.columns, self.row_starts), shape=self.shape, copy=False)
+        by_column = namespace(values).take(values, self.by_column[0], axis=0)
+        return SegmentedMatrix(self.segments, (values, by_column))
 
     def matrix(self, values: Array | None = None) -> Any:
         """`sparse` for NumPy arrays and where little is known, else `dense`."""
         sparse = is_numpy(self.values) or (has_segments(self.values) and not self.suits_dense)
         return self.sparse(values) if sparse else self.dense(values)
-
-    def with_values(self, values: Array) -> Observed:
-        """The same positions with other values."""
-        values = as_real(values, "values")
-        if values.shape != self.values.shape or not all_finite(values):
-            raise ValueError(f"values must be {self.n_observed} finite numbers, one for each known entry")
-        return replace(self, values=values)
 
     def select(self, kept: np.ndarray) -> Observed:
         """The entries where ``kept`` is true."""
@@ -245,10 +230,6 @@ class Observed:
         count = min(round(fraction * self.n_observed), self.n_observed - 1)
         held[generator(rng).permutation(self.n_observed)[:count]] = True
         return self.select(~held), self.select(held)
-
-    @cached_property
-    def _sparse_starts(self) -> np.ndarray:
-        return self.row_starts.astype(self.columns.dtype, copy=False)
 
 
 def has_segments(values: Array) -> bool:
@@ -316,7 +297,7 @@ def _as_shape(shape: Any) -> tuple[int, int]:
     return int(shape[0]), int(shape[1])
 
 
-def _index(indices: Any, values: Array, name: str) -> Array:
+def as_indices(indices: Any, values: Array, name: str) -> Array:
     """Indices as a vector of integers of the kind of the values."""
     if isinstance(indices, np.ma.MaskedArray):
         raise TypeError(f"{name} must not be a masked array: drop what is masked first")
@@ -331,16 +312,22 @@ def _index(indices: Any, values: Array, name: str) -> Array:
     return indices
 
 
+def check_range(indices: Array, size: int, name: str) -> None:
+    """Raise unless indices are those of a vector of this size."""
+    xp = namespace(indices)
+    low, high = (int(xp.min(indices)), int(xp.max(indices))) if indices.shape[0] else (0, -1)
+    if low < 0 or high >= size:
+        raise ValueError(f"{name} must lie in 0 .. {size - 1}, got {low} .. {high}")
+
+
 def _sorted(rows: Array, columns: Array, values: Array, shape: tuple[int, int]) -> tuple[Array, Array, Array]:
     """The entries by row, then column, with short indices; an error where a position is wrong or taken twice."""
     if not tuple(rows.shape) == tuple(columns.shape) == tuple(values.shape):
         shapes = f"{tuple(rows.shape)}, {tuple(columns.shape)} and {tuple(values.shape)}"
         raise ValueError(f"rows, columns and values must be as long as each other; got {shapes}")
     xp = namespace(rows)
-    for name, indices, size in (("rows", rows, shape[0]), ("columns", columns, shape[1])):
-        low, high = (int(xp.min(indices)), int(xp.max(indices))) if indices.shape[0] else (0, -1)
-        if low < 0 or high >= size:
-            raise ValueError(f"{name} must lie in 0 .. {size - 1}, got {low} .. {high}")
+    check_range(rows, shape[0], "rows")
+    check_range(columns, shape[1], "columns")
     rows, columns = _shortened(rows, shape), _shortened(columns, shape)
     flat = _widened(rows) * shape[1] + columns
     if not all_true(flat[1:] > flat[:-1]):
@@ -359,7 +346,7 @@ def _starts(sorted_indices: Array, size: int) -> Array:
     """Where each of the numbers below ``size`` begins among sorted ones, and the end."""
     xp = namespace(sorted_indices)
     numbers = xp.arange(size + 1, dtype=sorted_indices.dtype, device=device(sorted_indices))
-    return xp.searchsorted(sorted_indices, numbers)
+    return _shortened(xp.searchsorted(sorted_indices, numbers), sorted_indices.shape)
 
 
 def _shortened(indices: Array, shape: Any) -> Array:

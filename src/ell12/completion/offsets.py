@@ -13,8 +13,6 @@ from ell12.completion.observed import Observed
 from ell12.completion.squared_error import CompletionLoss
 from ell12.protocols import Array
 
-CENTERS = (None, "mean", "columns", "biases")
-SCALES = (None, "columns")
 SHRINKAGE = 5.0  # The belief that a bias is zero counts as much as this many known entries.
 SWEEPS = 10  # Biases of rows and columns are found in turn, this many times.
 
@@ -38,11 +36,7 @@ class Offsets:
     columns: Array | None = None
     scales: Array | None = None
 
-    def entries(self, rows: Array, columns: Array) -> Any:
-        """The completed matrix at pairs of row and column where the low-rank one is zero."""
-        return self.put_on(0.0, rows, columns)
-
-    def put_on(self, values: Any, rows: Array, columns: Array) -> Any:
+    def entries(self, rows: Array, columns: Array, values: Any = 0.0) -> Any:
         """The completed matrix at pairs of row and column, from the values of the low-rank one there."""
         total = values + self._summed(rows, columns)
         return total if self.scales is None else total * _at(self.scales, columns)
@@ -101,7 +95,7 @@ def fit_offsets(observed: Observed, center: str | None, scale: str | None = None
         of all plus a bias of each row and of each column, found together by least squares and shrunk to zero.
     scale : {None, "columns"}, optional
         "columns" divides each column by the standard deviation of its known entries, and subtracts its mean
-        before biases are looked for, unshrunken: the columns have units of their own.
+        before biases are estimated, unshrunken: the columns have units of their own.
 
     Examples
     --------
@@ -110,7 +104,6 @@ def fit_offsets(observed: Observed, center: str | None, scale: str | None = None
     >>> fit_offsets(Observed([0, 1], [0, 1], [1.0, 3.0], (2, 2)), "mean").mean
     2.0
     """
-    check_offsets(center, scale)
     if scale is not None:
         return _scaled_offsets(observed, center)
     if center is None:
@@ -125,24 +118,14 @@ def fit_offsets(observed: Observed, center: str | None, scale: str | None = None
     return Offsets(mean, rows, columns)
 
 
-def check_offsets(center: Any, scale: Any, *words: str) -> None:
-    """Raise unless these are kinds of offsets, or one of some other words."""
-    for name, value, kinds in (("center", center, CENTERS), ("scale", scale, SCALES)):
-        allowed = (*words, *kinds)
-        if not (value is None or isinstance(value, str)) or value not in allowed:
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}; got {value!r}")
-
-
 def _scaled_offsets(observed: Observed, center: str | None) -> Offsets:
     """The offsets of columns with units of their own.
 
     Standard deviations suit heavy tails too: by a robust scale, an outlier would rule the squared errors of all.
     """
     xp, sides = namespace(observed.values), Sides(observed)
-    means, residual = sides.column_residual(observed.values)
-    level = xp.abs(means)
-    scales = sides.column_sizes(residual)
-    scales = xp.where(scales > _rounding(level), scales, xp.where(level > 0, level, 1.0))  # a constant column
+    means, residual, scales = sides.column_moments(observed.values)
+    scales = xp.where(scales > 0, scales, xp.where(means == 0, 1.0, xp.abs(means)))  # a constant column
     scales = xp.where(sides.counts[1] > 0, scales, xp.nan)
     if center is None:
         return Offsets(scales=scales)
@@ -152,20 +135,6 @@ def _scaled_offsets(observed: Observed, center: str | None) -> Offsets:
         return Offsets(columns=means, scales=scales)
     rows, columns = _biases(in_scale, sides, in_scale.values)
     return Offsets(0.0, rows, means + columns, scales)
-
-
-def column_deviations(observed: Observed) -> tuple[Array, Array]:
-    """The standard deviation of the known entries of each column, zero where they are all alike; and how many."""
-    sides = Sides(observed)
-    means, residual = sides.column_residual(observed.values)
-    deviations = sides.column_sizes(residual)
-    xp = namespace(deviations)
-    return xp.where(deviations > _rounding(xp.abs(means)), deviations, 0.0), sides.counts[1]
-
-
-def _rounding(level: Array) -> Array:
-    """What a deviation may be by rounding alone, of entries of this size."""
-    return 100 * float(namespace(level).finfo(level.dtype).eps) * level
 
 
 def _biases(observed: Observed, sides: Sides, residual: Array) -> tuple[Array, Array]:
@@ -197,20 +166,22 @@ class Sides:
         """The mean of each column, as if ``shrinkage`` entries more were zero."""
         return self._mean(self.observed.matrix(values).T @ self.ones[0], self.counts[1], shrinkage)
 
-    def column_residual(self, values: Array) -> tuple[Array, Array]:
-        """The mean of each column and what it leaves, free of the rounding of long sums in single precision."""
-        columns = self.observed.columns
+    def column_moments(self, values: Array) -> tuple[Array, Array, Array]:
+        """The mean of each column, what it leaves, and the standard deviation; zero where that may be rounding.
+
+        The mean is free of the rounding of long sums in single precision, and no square of a very large or small
+        number is formed.
+        """
+        xp, columns = namespace(values), self.observed.columns
         means = self.column_means(values, 0.0)
         means = means + self.column_means(values - _at(means, columns), 0.0)
-        return means, values - _at(means, columns)
-
-    def column_sizes(self, values: Array) -> Array:
-        """The root mean square of each column, found without squares of very large or small numbers."""
-        xp = namespace(values)
-        size = self.column_means(xp.abs(values), 0.0)
+        residual = values - _at(means, columns)
+        size = self.column_means(xp.abs(residual), 0.0)
         size = xp.where(size > 0, size, 1.0)
-        relative = values / _at(size, self.observed.columns)
-        return size * xp.sqrt(self.column_means(relative * relative, 0.0))
+        relative = residual / _at(size, columns)
+        deviations = size * xp.sqrt(self.column_means(relative * relative, 0.0))
+        rounding = 100 * float(xp.finfo(values.dtype).eps) * xp.abs(means)
+        return means, residual, xp.where(deviations > rounding, deviations, 0.0)
 
     @staticmethod
     def _mean(sums: Array, counts: Array, shrinkage: float) -> Array:
@@ -221,7 +192,6 @@ class Sides:
 class Centred:
     """Known entries without their offsets: what completions at all strengths, weights and ranks share."""
 
-    observed: Observed
     center: str | None
     scale: str | None
     offsets: Offsets
@@ -231,6 +201,4 @@ class Centred:
     def of(cls, observed: Observed, center: str | None, scale: str | None = None) -> Centred:
         """Find the offsets and subtract them."""
         offsets = fit_offsets(observed, center, scale)
-        untouched = center is None and scale is None
-        loss = CompletionLoss(observed if untouched else offsets.subtracted_from(observed))
-        return cls(observed, center, scale, offsets, loss)
+        return cls(center, scale, offsets, CompletionLoss(offsets.subtracted_from(observed)))

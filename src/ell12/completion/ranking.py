@@ -77,17 +77,14 @@ def ndcg(lists: Array, gains: Any) -> float:
     >>> round(ndcg(np.array([[0, 1]]), csr_array([[0.0, 3.0]])), 4)
     0.6309
     """
-    (m, n), c = lists.shape, gains.shape[1]
+    m, n = lists.shape
     discounts = 1 / np.log2(np.arange(n) + 2)
     rows = np.repeat(np.arange(m), np.diff(gains.indptr))
     order = np.lexsort((-gains.data, rows))
     ranks = np.arange(rows.size) - gains.indptr[rows]  # of the gains in falling order
     among = ranks < n
     ideal = np.bincount(rows[among], gains.data[order][among] * discounts[ranks[among]], minlength=m)
-    keys, wanted = rows * c + gains.indices, np.arange(m)[:, None] * c + lists
-    position = np.searchsorted(keys, wanted).clip(max=max(keys.size - 1, 0))
-    hit = (lists >= 0) & (keys[position] == wanted) if keys.size else np.zeros(lists.shape, dtype=bool)
-    found = np.where(hit, gains.data[position] if keys.size else 0.0, 0.0) @ discounts
+    found = np.where(lists >= 0, gains[np.arange(m)[:, None], lists].toarray(), 0.0) @ discounts
     counted = ideal > 0
     return float(np.mean(found[counted] / ideal[counted])) if counted.any() else float("nan")
 

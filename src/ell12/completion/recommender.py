@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from ell12.backend import is_number
 from ell12.checks import check_counts, check_entries, check_flags, check_word, naming
-from ell12.completion.complete import complete_matrix
 from ell12.completion.hidden_entries import ROUGH_TOL
-from ell12.completion.imputer import keep_fit
+from ell12.completion.imputer import fit_entries
 from ell12.completion.low_rank import LowRank
 from ell12.completion.observed import Observed
 from ell12.completion.ranking import Interest, Recommendations, Scores, best_columns, ndcg
@@ -192,7 +191,18 @@ class L12Recommender(NestedParameters, BaseEstimator):
         check_counts(least=1, optional=False, n=n)
         check_flags(exclude_seen=exclude_seen)
         check_word(by, "by", *RANKINGS)
-        ids, scores, rows, seen = self._asked(users, exclude_seen, by)
+        if is_ratings_like(users):
+            given = Ratings.of(users, self.columns)
+            ids, known, rows = given.users, self._known_part(given), np.arange(len(given.users))
+            if known.n_observed < len(given):
+                count = len(given) - known.n_observed
+                warnings.warn(f"{count} ratings are of items that the fit does not know: left out", stacklevel=2)
+            scores, seen = self._scored(by, known), known.sparse()
+        else:
+            ids = self.users_ if users is None else np.atleast_1d(as_ids(users))
+            rows = self._rows_of(ids, "mark")
+            scores, seen = self._scored(by), self._seen(rows)
+        seen = seen if exclude_seen else None
         candidates = np.arange(len(self.items_))
         if items is not None:
             candidates = np.unique(self._columns_of(items))
@@ -248,27 +258,21 @@ class L12Recommender(NestedParameters, BaseEstimator):
         check_is_fitted(self)
         check_counts(least=1, optional=False, n=n)
         check_word(by, "by", *RANKINGS)
-        scores, ratings = self._scores_by(by), Ratings.of(ratings, self.columns)
-        rows, columns = self._rows_of(ratings.users, "mark"), self._columns_of(ratings.items, "mark")
+        scores, ratings = self._scored(by), Ratings.of(ratings, self.columns)
+        rows, known = self._rows_of(ratings.users, "mark"), self._known_part(ratings)
         lists, _ = best_columns(scores.P[rows], scores.Q[:-1], n, self._seen(rows))
-        known = columns[ratings.columns] >= 0
-        gains = np.maximum(ratings.values - self.ratings_.values.min(), 0.0)[known]
-        entries = ratings.rows[known], columns[ratings.columns][known]
-        return ndcg(lists, scipy.sparse.csr_array((gains, entries), shape=(len(rows), len(self.items_))))
+        return ndcg(lists, known.sparse(np.maximum(known.values - self.ratings_.values.min(), 0.0)))
 
     def _complete(self, ratings: Ratings, **options: Any) -> None:
         """Fit these ratings, and keep what the other methods need."""
         check_entries(ratings.values, "ratings")
-        observed = _observed(ratings)
+        observed = Observed(ratings.rows, ratings.columns, ratings.values, ratings.shape)
         clip = Range.of(self.clip, observed, by_column=False)
-        with naming("random_state"):
-            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        options |= {"solver": self.solver, "max_iter": self.max_iter, "random_state": seed}
-        completion = complete_matrix(observed, scale=None, **options)
+        fit_entries(self, observed, scale=None, **options)
+        completion = self.completion_
         self.ratings_, self.users_, self.items_, self.clip_ = ratings, ratings.users, ratings.items, clip
-        keep_fit(self, completion)
         self._scores = Scores.of(completion.offsets, completion.x.weighted, completion.x.V)
-        self._found: Interest | None = None
+        self._interest: Interest | None = None
 
     def _rows_of(self, users: Any, unknown: str = "error") -> Array:
         with naming("users"):
@@ -278,46 +282,23 @@ class L12Recommender(NestedParameters, BaseEstimator):
         with naming("items"):
             return self.ratings_.columns_of(items, unknown)
 
-    def _asked(self, users: Any, exclude_seen: bool, by: str) -> tuple[Array, Scores, Array, Any]:
-        """The ids of those asked for, scores with their rows, which these are, and what each has rated."""
-        if is_ratings_like(users):
-            return self._newcomers(users, exclude_seen, by)
-        if users is None:
-            ids, rows = self.users_, np.arange(len(self.users_))
-        else:
-            ids = np.atleast_1d(as_ids(users))
-            rows = self._rows_of(ids, "mark")
-        return ids, self._scores_by(by), rows, self._seen(rows) if exclude_seen else None
-
-    def _newcomers(self, ratings: Any, exclude_seen: bool, by: str) -> tuple[Array, Scores, Array, Any]:
-        """The same for new users, by their ratings."""
-        ratings = Ratings.of(ratings, self.columns)
+    def _known_part(self, ratings: Ratings) -> Observed:
+        """Those of other ratings that are of items of the fit."""
         columns = self._columns_of(ratings.items, "mark")[ratings.columns]
-        known = columns >= 0
-        if not known.all():
-            count = int(np.sum(~known))
-            warnings.warn(f"{count} ratings are of items that the fit does not know: left out", stacklevel=4)
-        shape = len(ratings.users), len(self.items_)
-        observed = Observed(ratings.rows[known], columns[known], ratings.values[known], shape)
-        if by == "interest":
-            scores = self._interest().scores(observed)
-        else:
-            offsets, W, H = regressed_rows(self.completion_, observed)
-            scores = Scores.of(offsets, W, H)
-        return ratings.users, scores, np.arange(shape[0]), observed.sparse() if exclude_seen else None
+        known, shape = columns >= 0, (len(ratings.users), len(self.items_))
+        return Observed(ratings.rows[known], columns[known], ratings.values[known], shape)
 
-    def _interest(self) -> Interest:
-        """Found at the first call; threads that ask at the same time find the same."""
-        if self._found is None:
-            self._found = Interest.of(_observed(self.ratings_))
-        return self._found
-
-    def _scores_by(self, by: str) -> Scores:
-        return self._scores if by == "rating" else self._interest().scores(_observed(self.ratings_))
+    def _scored(self, by: str, newcomers: Observed | None = None) -> Scores:
+        """How good items are for the users of the fit, or for others by their ratings."""
+        if by == "rating":
+            return self._scores if newcomers is None else Scores.of(*regressed_rows(self.completion_, newcomers))
+        if self._interest is None:  # threads that ask at the same time find the same
+            self._interest = Interest.of(self._known)
+        return self._interest.scores(self._known if newcomers is None else newcomers)
 
     def _seen(self, rows: Array) -> Any:
         """What the users of these rows have rated, as the pattern of a CSR array; an unknown user nothing."""
-        pattern = self.ratings_.sparse()
+        pattern = self._known.sparse()
         pattern.resize((len(self.users_) + 1, len(self.items_)))
         return pattern[rows]
 
@@ -328,7 +309,3 @@ class L12Recommender(NestedParameters, BaseEstimator):
         ones, starts = np.ones(len(positions)), np.arange(len(positions) + 1)
         itself = scipy.sparse.csr_array((ones, positions, starts), shape=(len(positions), len(ids)))
         return Recommendations.of(ids[positions], ids, best_columns(directions[positions], directions, n, itself))
-
-
-def _observed(ratings: Ratings) -> Observed:
-    return Observed(ratings.rows, ratings.columns, ratings.values, ratings.shape)

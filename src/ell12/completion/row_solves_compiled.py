@@ -1,7 +1,4 @@
-"""Compiled loops (numba) over known entries; each has a plain counterpart that serves as its test's oracle.
-
-They release the interpreter's lock, so that several threads can each take a range of rows.
-"""
+"""Compiled loops (numba) over known entries; each has a plain counterpart that serves as its test's oracle."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ def sums_of_products(W: Any, H: Any, rows: Any, columns: Any) -> Any:
     return out
 
 
-@compiled_loop(fastmath=True, error_model="numpy", nogil=True)
+@compiled_loop(fastmath=True, error_model="numpy")
 def _sums_of_products(W, H, rows, columns, out):  # type: ignore[no-untyped-def]
     for e in range(out.shape[0]):
         w, h = W[rows[e]], H[columns[e]]
@@ -30,35 +27,29 @@ def _sums_of_products(W, H, rows, columns, out):  # type: ignore[no-untyped-def]
         out[e] = total
 
 
-@compiled_loop(fastmath=True, error_model="numpy", nogil=True)
-def solve_rows(starts, columns, values, H, ridge, out, first, last):  # type: ignore[no-untyped-def]
-    """`ell12.completion.squared_error.solve_rows` for the rows from ``first`` to ``last``, within ``out``.
+@compiled_loop(fastmath=True, error_model="numpy")
+def solve_rows(starts, columns, values, H, ridge, out):  # type: ignore[no-untyped-def]
+    """`ell12.completion.gpu_entries.Segments.solve`; ``out`` holds the prior, and then the solution.
 
     The rows of H that are needed are gathered for BLAS to multiply.
     """
     rank = H.shape[1]
-    gram, part = np.empty((rank, rank), dtype=H.dtype), np.empty((rank, rank), dtype=H.dtype)
-    longest = 0
-    for i in range(first, last):
-        longest = max(longest, starts[i + 1] - starts[i])
-    chunk = np.empty((longest, rank), dtype=H.dtype)
-    for i in range(first, last):
-        right = out[i]
-        gram[:] = 0
-        for a in range(rank):
-            gram[a, a] = ridge[a]
-        count = starts[i + 1] - starts[i]
+    gram, chunk = np.empty((rank, rank), dtype=H.dtype), np.empty((np.max(np.diff(starts)), rank), dtype=H.dtype)
+    for i in range(out.shape[0]):
+        count, right = starts[i + 1] - starts[i], out[i]
+        rows = chunk[:count]
         for e in range(count):
             h, value = H[columns[starts[i] + e]], values[starts[i] + e]
             for a in range(rank):
-                chunk[e, a] = h[a]
+                rows[e, a] = h[a]
                 right[a] += value * h[a]
-        np.dot(chunk[:count].T, chunk[:count], part)
-        gram += part
+        np.dot(rows.T, rows, gram)
+        for a in range(rank):
+            gram[a, a] += ridge[a]
         _solve_in_place(gram, right)
 
 
-@compiled_loop(fastmath=True, error_model="numpy", nogil=True)
+@compiled_loop(fastmath=True, error_model="numpy")
 def _solve_in_place(gram, right):  # type: ignore[no-untyped-def]
     """Cholesky's decomposition in the upper triangle, row by row, and the two substitutions."""
     rank = right.shape[0]

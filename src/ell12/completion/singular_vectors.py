@@ -19,20 +19,6 @@ from ell12.protocols import Array
 SPARE = 10  # A block carries this many vectors beyond those that the prox keeps.
 
 
-class FullTriplets:
-    """All singular triplets, by a full decomposition each time: the reference."""
-
-    is_full = False
-
-    def __call__(self, Z: Array) -> tuple[Array, Array, Array]:
-        """U, s and V of a dense matrix."""
-        U, s, Vh = namespace(Z).linalg.svd(Z, full_matrices=False)
-        return U, s, Vh.T
-
-    def keep(self, count: int) -> None:
-        """Nothing is carried over."""
-
-
 class WarmBlock:
     """Leading triplets by one step of subspace iteration a call, begun at the vectors of the last call.
 
@@ -67,6 +53,16 @@ class WarmBlock:
         wanted = (2 * count if self.is_full else count) + SPARE
         self.size = self._size(-(-wanted // 4) * 4)  # few different sizes: a library may compile each anew
         self.V = self.V[:, : min(self.size, size)]
+
+
+class FullTriplets(WarmBlock):
+    """All singular triplets, by a full decomposition each time: the reference."""
+
+    def __call__(self, Z: Array) -> tuple[Array, Array, Array]:
+        """U, s and V of a dense matrix."""
+        U, s, Vh = namespace(Z).linalg.svd(Z, full_matrices=False)
+        self.V = Vh.T
+        return U, s, self.V
 
 
 def all_triplets(Z: Array) -> tuple[Array, Array, Array]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,8 +13,7 @@ from ell12.backend import is_number
 from ell12.completion.observed import Observed
 
 
-@dataclass(frozen=True, eq=False)
-class Range:
+class Range(NamedTuple):
     """What predictions are cut to: two numbers, or two arrays with one number for each column."""
 
     low: Any = -math.inf
@@ -52,14 +51,10 @@ class Range:
         low, high = (bound if columns is None or not np.ndim(bound) else bound[columns] for bound in self)
         return np.clip(values, low, high)
 
-    def of_whole_numbers(self, columns: np.ndarray) -> Range:
-        """The whole numbers within the range of these columns, where there are any."""
-        low, high = (bound[columns] if np.ndim(bound) else bound for bound in self)
-        inner = Range(np.ceil(low), np.floor(high))
-        return Range(np.minimum(inner.low, inner.high), np.maximum(inner.low, inner.high))
-
-    def __iter__(self) -> Any:
-        return iter((self.low, self.high))
+    def round_within(self, filled: np.ndarray, columns: np.ndarray) -> None:
+        """Round predictions of some columns in place, to whole numbers within the range."""
+        inner = Range(np.ceil(self.low), np.floor(self.high))
+        filled[:, columns] = inner.cut(np.rint(filled[:, columns]), columns)
 
 
 def _bound(bound: Any, n_columns: int) -> Any:
@@ -68,23 +63,6 @@ def _bound(bound: Any, n_columns: int) -> Any:
     if np.shape(bound) != (n_columns,) or not all(map(is_number, bound)):
         raise ValueError(f"clip must hold numbers, or arrays of {n_columns}, one for each column; got {bound!r}")
     return np.asarray(bound, dtype=float)
-
-
-def empty_columns(observed: Observed) -> np.ndarray:
-    """The columns of a table of which no entry is known, and so not even the unit; of ratings none."""
-    if not observed.is_table:
-        return np.zeros(0, dtype=np.int64)
-    return np.flatnonzero(np.diff(observed.by_column[1]) == 0)
-
-
-def incomplete_columns(observed: Observed) -> np.ndarray:
-    """The columns in which an entry is missing."""
-    return np.flatnonzero(np.diff(observed.by_column[1]) < observed.shape[0])
-
-
-def without_columns(observed: Observed, columns: np.ndarray) -> Observed:
-    """The same entries but for those of some columns."""
-    return observed if columns.size == 0 else observed.select(~np.isin(observed.columns, columns))
 
 
 # Data frames
@@ -102,25 +80,12 @@ def whole_number_dtypes(X: Any) -> dict[int, Any]:
     }
 
 
-def rounded(filled: np.ndarray, columns: np.ndarray, allowed: Range) -> None:
-    """Round predictions of some columns in place, to whole numbers within their range."""
-    if columns.size:
-        filled[:, columns] = allowed.of_whole_numbers(columns).cut(np.rint(filled[:, columns]))
-
-
-def as_series(values: np.ndarray, index: Any, dtype: Any = None) -> Any:
-    """A pandas Series, of this dtype where its numbers fit."""
+def as_frame(columns: list[Any], index: Any, dtypes: dict[int, Any]) -> Any:
+    """A pandas DataFrame; a column that has a dtype is of that where its numbers fit."""
     import pandas
 
-    series = pandas.Series(values, index=index)
-    return series.astype(dtype) if dtype is not None and _fits(values, dtype) else series
-
-
-def as_frame(columns: list[Any], names: Any) -> Any:
-    """A pandas DataFrame of some Series."""
-    import pandas
-
-    return pandas.concat(columns, axis=1).set_axis(names, axis=1)
+    fitting = {k: dtype for k, dtype in dtypes.items() if _fits(columns[k], dtype)}
+    return pandas.DataFrame(dict(enumerate(columns)), index).astype(fitting)
 
 
 def _fits(values: np.ndarray, dtype: Any) -> bool:
@@ -159,18 +124,16 @@ class Categories:
 
     def encoded(self, X: Any) -> np.ndarray:
         """The columns as numbers, NaN where they are missing; a category never seen is none of the others."""
-        parts = []
+        table = np.empty((len(X), self.owners.size))
         for k in range(X.shape[1]):
-            column = X.iloc[:, k]
+            column, own = X.iloc[:, k], self.owners == k
             if k not in self.levels:
-                parts.append(column.to_numpy(dtype=np.float64, na_value=np.nan)[:, None])
-                continue
-            levels = self.levels[k] if len(self.levels[k]) != 2 else self.levels[k][1:]
-            part = (column.astype(object).to_numpy()[:, None] == levels[None, :]).astype(np.float64)
-            part = part if part.shape[1] else np.zeros((len(column), 1))
-            part[column.isna().to_numpy()] = np.nan
-            parts.append(part)
-        return np.hstack(parts)
+                table[:, own] = column.to_numpy(dtype=np.float64, na_value=np.nan)[:, None]
+            else:
+                levels = self.levels[k][len(self.levels[k]) == 2 :]  # of two categories the second
+                table[:, own] = column.astype(object).to_numpy()[:, None] == levels if levels.size else 0.0
+                table[np.ix_(column.isna().to_numpy(), own)] = np.nan
+        return table
 
     def chosen(self, k: int, values: np.ndarray, column: Any) -> Any:
         """A column of the frame, each missing category replaced by that of the largest value."""

@@ -6,7 +6,6 @@ import copy
 import math
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -15,51 +14,28 @@ import scipy.optimize
 from ell12.checks import check_counts, check_share, generator
 from ell12.completion.complete import completed
 from ell12.completion.hidden_entries import HELD_OUT, ROUGH_TOL
-from ell12.completion.low_rank import as_indices
 from ell12.completion.observed import Observed
 from ell12.completion.offsets import SHRINKAGE, Centred, fit_offsets
 from ell12.completion.table_columns import Range
 from ell12.protocols import Array, with_alpha
 
 
-@dataclass(frozen=True, eq=False)
-class HiddenErrors:
-    """What was predicted wrongly at known entries that a fit had not seen.
-
-    Attributes
-    ----------
-    errors : array
-        Value less prediction.
-    columns : array of int
-        The column of each.
-    row_counts, column_counts : arrays
-        How many other entries of its row, and of its column, the fit did see.
-    """
-
-    errors: Array
-    columns: Array
-    row_counts: Array
-    column_counts: Array
-
-    @classmethod
-    def of(
-        cls, train: Observed, hidden: Observed, predicted: Array, column_counts: Array | None = None
-    ) -> HiddenErrors:
-        """Hidden entries as they were predicted from the others of their rows; of columns more may be known."""
-        rows, columns = counts(train)
-        columns = columns if column_counts is None else column_counts
-        errors = hidden.values.astype(np.float64) - predicted
-        return cls(errors, hidden.columns, rows[hidden.rows], columns[hidden.columns])
-
-    def select(self, kept: Array) -> HiddenErrors:
-        """Those where ``kept`` is true."""
-        return HiddenErrors(*(getattr(self, part.name)[kept] for part in fields(self)))
-
-
 def counts(observed: Observed) -> tuple[Array, Array]:
     """How many known entries each row has, and each column."""
     rows, columns = observed.shape
     return np.bincount(observed.rows, minlength=rows), np.bincount(observed.columns, minlength=columns)
+
+
+def hidden_errors(train: Observed, hidden: Observed, predicted: Array, column_counts: Any = None) -> Array:
+    """What was predicted wrongly at known entries that a fit had not seen, as four rows.
+
+    Value less prediction; the column; and how many other entries of the row, and of the column, the fit did see.
+    Of columns it may have seen more than ``train`` holds.
+    """
+    by_row, by_column = counts(train)
+    by_column = by_column if column_counts is None else column_counts
+    errors = hidden.values.astype(np.float64) - predicted
+    return np.stack([errors, hidden.columns, by_row[hidden.rows], by_column[hidden.columns]])
 
 
 def folds(size: int, random: np.random.Generator) -> Iterator[Array]:
@@ -78,26 +54,26 @@ class Calibration:
     biases are to zero. The scores of all columns are taken for draws from one distribution.
     """
 
-    def __init__(self, observed: Observed, parts: list[HiddenErrors]) -> None:
-        n_columns, hidden = observed.shape[1], _joined(parts)
+    def __init__(self, observed: Observed, hidden: Array) -> None:
+        n_columns, columns = observed.shape[1], hidden[1].astype(int)
         self.column_counts = counts(observed)[1]
         self.units = np.ones(n_columns)
         if observed.is_table:
             self.units = np.asarray(fit_offsets(observed, "columns", "columns").scales, dtype=np.float64)
             self.units = np.where(self.column_counts > 1, self.units, np.nan)  # one entry tells no unit
-        in_units = np.abs(hidden.errors) / self.units[hidden.columns]
-        known_size = np.isfinite(in_units)
-        hidden, in_units, self.n_hidden = hidden.select(known_size), in_units[known_size], int(np.sum(known_size))
-        known = (hidden.row_counts, hidden.column_counts)
-        features = np.column_stack([np.ones(self.n_hidden), *(1 / (count + SHRINKAGE) for count in known)])
+        in_units = np.abs(hidden[0]) / self.units[columns]
+        known = np.isfinite(in_units)
+        (errors, _, *seen), columns, in_units = hidden[:, known], columns[known], in_units[known]
+        self.n_hidden = columns.size
+        features = np.column_stack([np.ones(self.n_hidden), *(1 / (count + SHRINKAGE) for count in seen)])
         self.weights = scipy.optimize.nnls(features, in_units)[0] if self.n_hidden else np.ones(3)
         ratios = _ratio(in_units, features @ self.weights)
-        numbers = np.bincount(hidden.columns, minlength=n_columns)
-        sums = SHRINKAGE + np.bincount(hidden.columns, ratios, minlength=n_columns)
+        numbers = np.bincount(columns, minlength=n_columns)
+        sums = SHRINKAGE + np.bincount(columns, ratios, minlength=n_columns)
         self.factors = sums / (SHRINKAGE + numbers)
         # The factor that an entry is compared with is made without it, as that of a new entry is.
-        without = (sums[hidden.columns] - ratios) / (SHRINKAGE + numbers[hidden.columns] - 1)
-        self.scores = np.sign(hidden.errors) * _ratio(ratios, without)
+        without = (sums[columns] - ratios) / (SHRINKAGE + numbers[columns] - 1)
+        self.scores = np.sign(errors) * _ratio(ratios, without)
 
     def size(self, row_counts: Array, columns: Array) -> Array:
         """The size of errors in rows with this number of known entries, at these columns of the fit."""
@@ -121,13 +97,6 @@ class Calibration:
         whole = np.bincount(columns, size**2) * np.mean(self.scores**2)
         learnt = np.bincount(columns, np.var(fits, axis=0, ddof=1))
         return np.sqrt(np.clip(1 - _ratio(learnt, whole), 0, 1))[columns]
-
-
-def _joined(parts: list[HiddenErrors]) -> HiddenErrors:
-    """All of them as one."""
-    names = [part.name for part in fields(HiddenErrors)]
-    nothing = np.zeros(0, dtype=int)
-    return HiddenErrors(*(np.concatenate([nothing, *(getattr(part, name) for part in parts)]) for name in names))
 
 
 def _ratio(values: Array, sizes: Array) -> Array:
@@ -183,8 +152,7 @@ class Uncertain:
                 end.reshape(-1)[observed.flat] = observed.values
             lower, upper = (self._returned(end, rows) for end in ends)
             return lower, upper
-        values, x = self.predict(rows, columns), self.completion_.x
-        i, j = as_indices(rows, x.U, x.shape[0], "rows"), as_indices(columns, x.V, x.shape[1], "columns")
+        values, (i, j) = self.predict(rows, columns), self.completion_.x.pairs(rows, columns)
         return _around(self, values, self._calibration(False), counts(self._known)[0][i], j, coverage)
 
     def draws(self: Any, X: Any, n_draws: int = 5, random_state: Any = None) -> list[Any]:
@@ -228,13 +196,8 @@ class Uncertain:
         size = size * calibration.rest(columns, size, np.stack([fit[missing] for fit in fits]))
         for fit in fits:
             fit[missing] += size * random.choice(calibration.scores, size.size)
-        limits = Range(*_limits(self))
+        limits = _limits(self)
         return [self._finished(observed, limits.cut(fit).astype(fit.dtype, copy=False), X) for fit in fits]
-
-    def _keep(self: Any, observed: Observed, seed: int) -> None:
-        """Remember what errors can be learnt from."""
-        self._known, self._seed = replace(observed), seed  # without what it has cached
-        self._calibrations: dict[bool, Calibration] = {}  # by whether they are for new rows
 
     def _redrawn(self: Any, observed: Observed, filled: Array, random: np.random.Generator) -> Array:
         """Rows completed by a fit to rows drawn with replacement; a column of which it saw nothing as before."""
@@ -252,20 +215,21 @@ class Uncertain:
         return self._calibrations[for_new_rows]
 
 
-def _errors_at_hidden_entries(model: Any, known: Observed, random: np.random.Generator) -> list[HiddenErrors]:
+def _errors_at_hidden_entries(model: Any, known: Observed, random: np.random.Generator) -> Array:
     """Fits without a part of the entries, which they predict."""
-    found = []
+    found = [np.zeros((4, 0))]
     for held in folds(known.n_observed, random):
         train, hidden = known.select(~held), known.select(held)
         if train.n_observed:
-            predicted = _refitted(model, train)._predicted(hidden.rows, hidden.columns)
-            found.append(HiddenErrors.of(train, hidden, predicted))
-    return found
+            other, pairs = _refitted(model, train), (hidden.rows, hidden.columns)
+            predicted = other.clip_.cut(other.completion_.predict(*pairs), hidden.columns)
+            found.append(hidden_errors(train, hidden, predicted))
+    return np.hstack(found)
 
 
-def _errors_in_new_rows(model: Any, known: Observed, random: np.random.Generator) -> list[HiddenErrors]:
+def _errors_in_new_rows(model: Any, known: Observed, random: np.random.Generator) -> Array:
     """Fits without a part of the rows, whose entries are then predicted from the others of their row."""
-    found = []
+    found = [np.zeros((4, 0))]
     for rows in folds(known.shape[0], random):
         train, others = known.select(~rows[known.rows]), _taken(known, np.flatnonzero(rows))
         if train.n_observed == 0:
@@ -274,8 +238,8 @@ def _errors_in_new_rows(model: Any, known: Observed, random: np.random.Generator
         for held in folds(others.n_observed, random):
             kept, hidden = others.select(~held), others.select(held)
             predicted = other._completed_rows(kept).reshape(-1)[hidden.flat]
-            found.append(HiddenErrors.of(kept, hidden, predicted, counts(train)[1]))
-    return found
+            found.append(hidden_errors(kept, hidden, predicted, counts(train)[1]))
+    return np.hstack(found)
 
 
 def _refitted(model: Any, known: Observed) -> Any:
@@ -312,34 +276,29 @@ def _around(
         )
     with np.errstate(invalid="ignore"):
         half = np.nan_to_num(quantile * calibration.size(row_counts, columns), nan=np.inf, posinf=np.inf)
-    limits = Range(*_limits(model))
-    around = np.nan_to_num(values, nan=0.0)
+    limits, around = _limits(model), np.nan_to_num(values, nan=0.0)
     lower, upper = (limits.cut(around + side * half, columns) for side in (-1, 1))
-    whole = np.isin(columns, model._whole_columns)
     inner = np.ceil(lower), np.floor(upper)
-    whole = whole & (inner[0] <= inner[1])
+    whole = np.isin(columns, model._whole_columns) & (inner[0] <= inner[1])
     lower, upper = np.where(whole, inner[0], lower), np.where(whole, inner[1], upper)
     return lower.astype(values.dtype), upper.astype(values.dtype)
 
 
-def _limits(model: Any) -> tuple[Any, Any]:
+def _limits(model: Any) -> Range:
     """The range that values lie in: a bound of the known values if several lie on it, as ratings do.
 
     The largest of measured values, which has no equal, is exceeded by some of the missing ones.
     """
-    low, high = model.clip_
     if not isinstance(model.clip, str):
-        return low, high
-    low = np.where(_number_on(model._known, low) > 1, low, -np.inf)
-    return low, np.where(_number_on(model._known, high) > 1, high, np.inf)
+        return model.clip_
+    (columns, values), n = (model._known.columns, model._known.values), model._known.shape[1]
 
+    def kept(bound: Any, otherwise: float) -> Any:
+        on = values == (np.asarray(bound)[columns] if np.ndim(bound) else bound)
+        number = np.bincount(columns[on], minlength=n) if np.ndim(bound) else np.count_nonzero(on)
+        return np.where(number > 1, bound, otherwise)
 
-def _number_on(known: Observed, bound: Any) -> Any:
-    """How many known entries lie on a bound, which is one for all columns, or one for each."""
-    if np.ndim(bound) == 0:
-        return np.count_nonzero(known.values == bound)
-    on = known.values == np.asarray(bound)[known.columns]
-    return np.bincount(known.columns[on], minlength=known.shape[1])
+    return Range(kept(model.clip_.low, -np.inf), kept(model.clip_.high, np.inf))
 
 
 def _same(one: Observed, other: Observed) -> bool:

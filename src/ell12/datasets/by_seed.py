@@ -158,8 +158,8 @@ def phantom(size: int) -> Any:
     for value, across, up, x, y, degrees in _ELLIPSES:
         cosine, sine = np.cos(np.deg2rad(degrees)), np.sin(np.deg2rad(degrees))
         right, above = column - x, -row - y
-        along, beside = right * cosine + above * sine, above * cosine - right * sine
-        image[(along / across) ** 2 + (beside / up) ** 2 <= 1] += value
+        x_own, y_own = right * cosine + above * sine, above * cosine - right * sine
+        image[(x_own / across) ** 2 + (y_own / up) ** 2 <= 1] += value
     return np.clip(image, 0, 1)
 
 
@@ -269,27 +269,24 @@ def _pairs(random: np.random.Generator, n_users: int, n_items: int, count: int, 
     """Different pairs ``user * n_items + item``, sorted, drawn by the weights of both."""
     orders = [random.permutation(n) for n in (n_users, n_items)]
     users, items = (partial(_draw, random, order, exponent) for order in orders)
-    must = np.empty(0, dtype=np.int64)
-    if count >= n_users + n_items:
-        each_user = np.arange(n_users) * n_items + items(n_users)
-        must = _different(np.append(each_user, users(n_items) * n_items + np.arange(n_items)))
-    pairs = must
-    while pairs.size < count:
+    pairs = np.empty(0, dtype=np.int64)
+    if count >= n_users + n_items:  # each has one
+        pairs = np.append(
+            np.arange(n_users) * n_items + items(n_users), users(n_items) * n_items + np.arange(n_items)
+        )
+    while True:
+        pairs = pairs[np.sort(np.unique(pairs, return_index=True)[1])]
+        missing = count - pairs.size
+        if missing <= 0:
+            return np.sort(pairs[:count])
         if pairs.size > 0.5 * n_users * n_items:  # too full to find what is missing by drawing
             free = np.setdiff1d(np.arange(n_users * n_items), pairs, assume_unique=True)
-            return np.sort(np.append(pairs, random.choice(free, count - pairs.size, replace=False)))
-        n_draws = 2 * (count - pairs.size)
-        pairs = _different(np.append(pairs, users(n_draws) * n_items + items(n_draws)))
-    spare = np.setdiff1d(pairs, must, assume_unique=True)
-    return np.sort(np.append(must, random.choice(spare, count - must.size, replace=False, shuffle=False)))
+            pairs = np.append(pairs, random.choice(free, missing, replace=False))
+        else:
+            pairs = np.append(pairs, users(2 * missing) * n_items + items(2 * missing))
 
 
 def _draw(random: np.random.Generator, order: Any, exponent: float, size: int) -> Any:
     """Entries of ``order``, the k-th with a weight that falls as ``k ** -exponent``."""
-    place = len(order) * random.random(size) ** (1 / (1 - exponent))
-    return order[np.minimum(place.astype(np.int64), len(order) - 1)]
-
-
-def _different(numbers: Any) -> Any:
-    numbers.sort()
-    return numbers[np.diff(numbers, prepend=-1) > 0]
+    position = len(order) * random.random(size) ** (1 / (1 - exponent))
+    return order[np.minimum(position.astype(np.int64), len(order) - 1)]

@@ -27,6 +27,7 @@ NAMES = (
 )
 SEPARATORS = ("::", "\t", ";", ",", "|", " ")
 _WHOLE = re.compile(r"-?(0|[1-9]\d{0,17})")  # what a number of 64 bits gives back exactly as it was written
+_NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,8 @@ class Ratings:
             Ids of every row and column, for those that may have no rating; those that occur by default.
         """
         values = _as_values(values)
-        users, rows = _index("users", as_ids(users), values.size, all_users)
-        items, columns = _index("items", as_ids(items), values.size, all_items)
+        users, rows = _index("user", as_ids(users), values.size, all_users)
+        items, columns = _index("item", as_ids(items), values.size, all_items)
         order = np.lexsort((columns, rows))  # repeated pairs keep their order
         rows, columns = rows[order], columns[order]
         last = np.append((np.diff(rows) > 0) | (np.diff(columns) > 0), True)
@@ -190,18 +191,12 @@ def _as_values(values: Any) -> Any:
 def _index(name: str, ids: Any, size: int, known: Any) -> tuple[Any, Any]:
     """The different ids, sorted, and where each of the column is among them."""
     if ids.shape != (size,):
-        raise ValueError(f"{name} must have one id per value ({size}), got shape {ids.shape}")
-    if known is None:
-        known, positions = np.unique(ids, return_inverse=True)
-    else:
-        known = np.unique(as_ids(known))
-        positions = _positions(name.removesuffix("s"), known, ids)
-    return known, positions.astype(np.int32 if known.size < 2**31 else np.int64)
+        raise ValueError(f"{name}s must have one id per value ({size}), got shape {ids.shape}")
+    known = np.unique(ids if known is None else as_ids(known))
+    return known, _positions(name, known, ids).astype(np.int32 if known.size < 2**31 else np.int64)
 
 
 def _positions(name: str, known: Any, ids: Any, unknown: str = "error") -> Any:
-    if unknown not in ("error", "mark"):
-        raise ValueError(f"unknown must be 'error' or 'mark', got {unknown!r}")
     order = np.arange(len(known))
     if ids.dtype.kind != known.dtype.kind:  # numbers on one side only: compare what is written
         known, ids = known.astype(str), ids.astype(str)
@@ -228,9 +223,12 @@ def find_columns(names: Any, columns: Columns | None = None, kinds: int = 3) -> 
         return tuple(map(int, found))
     plain = [re.sub(r"[\W_]", "", name).lower() for name in names]
     known = [next((plain.index(name) for name in likely if name in plain), None) for likely in NAMES[:kinds]]
-    if None in known and (len(names) != kinds or any(k not in (None, place) for place, k in enumerate(known))):
-        raise ValueError(f"user, item and value are not known by name among {', '.join(names)}: say columns=")
-    return tuple(place if k is None else k for place, k in enumerate(known))
+    positions = tuple(k for k in known if k is not None)
+    if len(positions) == kinds:
+        return positions
+    if len(names) == kinds and all(k in (None, position) for position, k in enumerate(known)):
+        return tuple(range(kinds))
+    raise ValueError(f"user, item and value are not known by name among {', '.join(names)}: say columns=")
 
 
 def is_ratings_like(thing: Any) -> bool:
@@ -314,14 +312,14 @@ def read_table(
     try:
         import pandas
     except ImportError as error:
-        raise ImportError(f"{path} is read by pandas: pip install 'ell12[tables]'") from error
+        raise ImportError(f"{path} is read by pandas, which the extra 'tables' installs") from error
     if path.suffix.lower() in (".parquet", ".pq"):
         return pandas.read_parquet(path)
     text = _unpacked(path).decode(encoding).removeprefix("\ufeff")
     first = text.lstrip().partition("\n")[0]
     separator = separator or next((mark for mark in SEPARATORS if mark in first), ",")
     if header is None:
-        header = not any(map(_is_number, first.split(separator)))
+        header = not any(map(_NUMBER.fullmatch, first.split(separator)))
     # Of two equal characters, pandas' fast parser takes one: the columns between them are empty.
     options = {"sep": separator[0] if separator == "::" else separator, "skipinitialspace": True}
     options |= {"header": 0 if header else None, "dtype": str, "keep_default_na": False, "index_col": False}
@@ -338,14 +336,6 @@ def _unpacked(path: Path) -> bytes:
     if len(content) > limit:
         raise ValueError(f"it unpacks to more than {limit:,} bytes")
     return content
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def column_ids(column: Any) -> Any:

@@ -12,13 +12,14 @@ import numpy as np
 from dask.delayed import delayed
 from scipy.sparse.linalg import LinearOperator
 
+from ell12.checks import naming
 from ell12.completion import AlternatingLeastSquares, Completion, LowRank, Observed, Offsets
+from ell12.completion.gpu_entries import Segments
 from ell12.completion.hidden_entries import alpha_of_noise
 from ell12.completion.low_rank import sums_of_products
 from ell12.completion.offsets import SHRINKAGE, SWEEPS, Sides
 from ell12.completion.squared_error import MatrixLoss, row_terms, solve_rows
 from ell12.distributed.executor import Blocks, active_client, compute
-from ell12.losses.block_of_rows import naming_block
 from ell12.minimization import Run, minimize
 from ell12.penalties.spectral import SpectralL12, lanczos_norm
 from ell12.protocols import Array, Point
@@ -162,11 +163,11 @@ class RatingsLoss(MatrixLoss):
         """``S(X - O)``, known by its products."""
         return Residual(self, point)
 
-    def make_sweep(self, penalty: Any, n_threads: int) -> Any:  # noqa: ARG002
+    def make_sweep(self, penalty: Any) -> Any:
         """The sweep of `ell12.AlternatingLeastSquares`: rows on their workers, then columns here."""
 
         def sweep(x: LowRank) -> LowRank:
-            W, H = x.U * np.sqrt(x.s), x.V * np.sqrt(x.s)
+            W, H = x.balanced
             ridge, prior = row_terms(W, H, penalty)
             W, upper, rights = self._pass("half-sweep", _half_sweep, prior, prior / ridge, H, ridge)
             ridge, prior = row_terms(H, W, penalty)
@@ -227,7 +228,7 @@ class Residual(LinearOperator):
 def _half_sweep(block: Any, prior: Array, H: Array, ridge: float) -> PassSums:
     """W solved for, given H; and for each column j the sums of ``w_i w_i'``, the upper half, and ``o_ij w_i``."""
     (_, entries), (i, j) = block, np.triu_indices(H.shape[1])
-    W = solve_rows(entries.row_starts, entries.columns, entries.values, H, np.full(H.shape[1], ridge), prior)
+    W = solve_rows(Segments(entries.row_starts, entries.columns, len(H)), entries.values, H, ridge, prior)
     known = entries.sparse(np.ones_like(entries.values))
     return PassSums(([W], known.T @ (W[:, i] * W[:, j]), entries.sparse().T @ W))
 
@@ -258,7 +259,7 @@ def _describe(block: Any) -> tuple[Array, Any, int, float]:
 
 
 def _block(number: int, part: Any, user: str, item: str, value: str, shape: Any) -> tuple[Array, Observed]:
-    with naming_block(f"block {number}"):
+    with naming(f"block {number}"):
         entries = Observed(part[user].to_numpy(), part[item].to_numpy(), part[value].to_numpy(), shape)
     rows, own = np.unique(entries.rows, return_inverse=True)
     return rows, replace(entries, rows=own, shape=(rows.size, shape[1]))

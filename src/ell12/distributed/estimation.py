@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from dask.delayed import delayed
 
+from ell12.checks import naming
 from ell12.distributed import dask_rows
 from ell12.distributed.dask_rows import aligned_rows, chunks, make_blocks
 from ell12.distributed.executor import Blocks
 from ell12.losses import LinearLoss, LogisticLoss, SquaredLoss
-from ell12.losses.block_of_rows import BlockKind, Centering, Column, OneAgainstRest, check_beside, naming_block
+from ell12.losses.block_of_rows import BlockKind, centring, check_beside
 from ell12.losses.moments import Moments, mean_squared_losses
 from ell12.losses.row_blocks import RowsLoss
 from ell12.operators.gram import GRAM_COLUMNS
@@ -34,11 +35,9 @@ def regression_losses(
         return mean_squared_losses(data.found, data.width, intercept, data.dtype, shared)
     if shared:
         raise ValueError(f"shared_support=True takes chunked data of up to {GRAM_COLUMNS} columns, and more rows")
-    parts = []
-    for k, level in enumerate(data.found.mean[data.width :].tolist()):
-        loss = data.loss(Column(k) if data.several else None, Centering(data.means, level) if intercept else None)
-        parts.append((loss, data.means, level if intercept else 0.0))
-    return parts
+    levels = enumerate(data.found.mean[data.width :].tolist())
+    losses = [(data.loss(("column", k) if data.several else None, level), level) for k, level in levels]
+    return [(loss, data.means, level if intercept else 0.0) for loss, level in losses]
 
 
 def classification_losses(
@@ -51,9 +50,8 @@ def classification_losses(
     assert weights is not None
     if np.count_nonzero(weights) < 2:
         raise ValueError(f"y must hold at least 2 classes of positive weight, it holds one class: {labels[0]!r}")
-    center = Centering(data.means) if intercept else None
     chosen = labels if labels.size > 2 else labels[1:]
-    return labels, [data.loss(OneAgainstRest(label), center) for label in chosen], data.means
+    return labels, [data.loss(("label", label)) for label in chosen], data.means
 
 
 class _Data:
@@ -74,11 +72,13 @@ class _Data:
         means = self.found.mean[: self.width].astype(self.dtype)
         self.means = means if intercept else np.zeros_like(means)
 
-    def loss(self, target: Any, center: Centering | None) -> RowsLoss:
-        """The mean loss over all blocks."""
-        gram = None if self.found.products is None else self.found.gram(self.width, self.kind.intercept)
-        options = {"target": target, "substitution": center, "gram": gram}
-        return RowsLoss.over(self.blocks, self.kind, self.dtype, 1 / self.found.total, **options)
+    def loss(self, target: Any, level: float | None = None) -> RowsLoss:
+        """The mean loss over all blocks, of centred columns where there is an intercept."""
+        products, intercept = self.found.products, self.kind.intercept
+        gram = None if products is None else self.found.gram(self.width, intercept)
+        center = centring(self.means, level) if intercept else (None, 0.0)
+        options = {"target": target, "substitution": center, "gram": gram, "scale": 1 / self.found.total}
+        return RowsLoss.over(self.blocks, self.kind, self.dtype, **options)
 
 
 def map_rows(method: Callable[[Any], Array], X: Any) -> Any:
@@ -125,7 +125,7 @@ def _apply(method: Callable[[Any], Array], nothing: Array, rows: Any) -> Array:
 
 
 def _join(number: int, y: Any, weight: Any, prediction: Any) -> tuple[Array, Array, Any]:
-    with naming_block(f"block {number}"):
+    with naming(f"block {number}"):
         y, weight = check_beside(len(y), y, weight)
     return y, np.ones(len(y)) if weight is None else weight, prediction
 

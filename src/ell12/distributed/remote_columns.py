@@ -19,9 +19,10 @@ import scipy.sparse
 from dask.delayed import Delayed, delayed
 
 from ell12.backend import is_mapped, refuse_masked
+from ell12.checks import naming
 from ell12.distributed.dask_rows import KEPT_SHARE, check_persist, keeps, memory
 from ell12.distributed.executor import Blocks, active_client, compute
-from ell12.losses.block_of_rows import as_matrix, naming_block
+from ell12.losses.block_of_rows import as_matrix
 from ell12.operators.column_sources import ColumnReader, MatrixColumns, as_source
 from ell12.operators.out_of_memory import Columns
 from ell12.protocols import Array, ColumnSource, offers
@@ -213,7 +214,7 @@ class ColumnBlock:
     @contextmanager
     def reader(self) -> Iterator[ColumnReader]:
         """The columns, counted from the first of the block in what errors say."""
-        with naming_block(self.name):
+        with naming(self.name):
             try:
                 yield ColumnReader(self.source, threads=1)
             except ValueError as error:
@@ -248,7 +249,7 @@ _opened = threading.local()  # the file of each thread, since a source is asked 
 
 
 def _block(chunk: Any, name: str, shape: tuple[int, int] | None, keep: bool) -> ColumnBlock:
-    with naming_block(name):
+    with naming(name):
         refuse_masked(chunk, "X")
         source = as_source(chunk if offers(chunk, ColumnSource) else as_matrix(chunk))
         if shape not in (None, tuple(source.shape)):
@@ -266,7 +267,7 @@ def _describe(block: ColumnBlock) -> tuple[tuple[int, int], Any]:
 
 
 def _describe_file(number: int, open_part: Callable[[], Any]) -> tuple[tuple[int, int], Any]:
-    with naming_block(f"part {number} of X"):
+    with naming(f"part {number} of X"):
         found = ColumnReader(open_part())  # which checks it
     return found.shape, found.source.dtype
 

@@ -190,7 +190,7 @@ class AlphaSearch(SparseLinearModel):
         if foreign and not on_accelerator(data.X):  # seen as NumPy arrays, which have the faster solver
             data = Data(*(None if part is None else as_numpy(part) for part in data))
             foreign = False
-        check_counts(least=-math.inf, n_jobs=self.n_jobs)
+        check_counts(least=-math.inf, most=np.iinfo(np.int32).max, n_jobs=self.n_jobs)
         outcomes = Parallel(n_jobs=1 if foreign else self.n_jobs)(
             delayed(_fold)(self, tried, data, train, test) for train, test in folds
         )

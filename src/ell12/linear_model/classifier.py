@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from ell12.backend import as_numpy, indices_like, is_numpy, namespace, precision, refuse_masked, to_device_of
-from ell12.checks import check_numbers, naming
+from ell12.checks import check_numbers, check_word, naming
 from ell12.linear_model.families import CLASSIFICATION, Logistic, family_of
 from ell12.linear_model.fit_problem import Data, FitProblem, check_numpy, follow
 from ell12.linear_model.row_fits import (
@@ -256,6 +256,8 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         if self.class_weight is None:
             self._class_weights = None
             return
+        if not isinstance(self.class_weight, dict):
+            check_word(self.class_weight, "class_weight", "balanced")
         labels = as_numpy(self.classes_)
         samples = None if sample_weight is None else as_numpy(sample_weight)
         with np.errstate(divide="ignore"), naming("class_weight"):

@@ -37,6 +37,8 @@ class Cox(Family):
 
     def loss(self, A: Any, y: Array, *, sample_weight: Any, offset: Any, scale: float) -> Any:  # noqa: ARG002
         """A `CoxLoss`."""
+        if not np.any(y[:, 1] if sample_weight is None else y[:, 1] * sample_weight):
+            raise NoInformation("y holds no event of positive weight: there is nothing to fit")
         risk = RiskSets.of(y[:, 0], y[:, 1], sample_weight, self.ties)
         event = y[:, 1] if A is None else y[:, 1].astype(dtype_of(A))
         return CoxLoss.of_checked(A, event, sample_weight=sample_weight, scale=scale, risk=risk)

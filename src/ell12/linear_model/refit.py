@@ -130,7 +130,7 @@ def _is_positive(scaled: Array, x: Array) -> bool:
     """Whether a Hessian, in units of its first diagonal, is positive definite beyond rounding.
 
     If not, columns depend on each other, or the curvature has vanished on the way to infinity, as that of classes
-    does that can be told apart without error.
+    does that can be separated without error.
     """
     return bool(np.isfinite(scaled).all()) and float(np.linalg.eigvalsh(scaled)[0]) > math.sqrt(precision(x))
 
@@ -144,6 +144,6 @@ def no_refit(problem: FitProblem, x: Array) -> str:
     selected = support(problem, x).size - problem.n_intercepts
     return (
         f"relax=True: without a penalty the {selected} features selected have no unique finite coefficients (as"
-        " many features as samples, columns that depend on each other, or classes that can be told apart without"
+        " many features as samples, columns that depend on each other, or classes that can be separated without"
         " error). The penalised coefficients are kept; a larger alpha selects fewer features."
     )

@@ -21,7 +21,7 @@ from ell12.solvers.stochastic import LearnedStep
 
 # Up to 3000 columns the products of all columns are kept: a matrix of 72 MB, and another while a chunk is added.
 MOST_COLUMNS = 3000
-# A stochastic step looks at 64 rows.
+# A stochastic step uses 64 rows.
 BATCH = 64
 
 
@@ -206,7 +206,7 @@ def map_rows(method: Callable[[Any], Array], X: Any) -> Any:
 
 
 def _nameless(method: Callable[[Any], Array], X: Any) -> Callable[[Any], Array]:
-    """The method for chunks of X, which have no names of columns: the names of X are looked at here."""
+    """The method for chunks of X, which have no names of columns: the names of X are checked here."""
     model = method.__self__  # type: ignore[attr-defined]
     check_is_fitted(model)
     _check_matrix(X)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from abc import ABC, abstractmethod
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -146,7 +146,7 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
         X = as_columns(X)
         checks |= {"accept_sparse": ("csr", "csc"), "dtype": floating_dtypes(X), "ensure_all_finite": False}
         check_flags(fit_intercept=self.fit_intercept, standardize=self.standardize, warm_start=self.warm_start)
-        # Infinities are looked for by a sum, which may overflow.
+        # A sum finds infinities; it may overflow.
         with naming("X", "y"), np.errstate(over="ignore", invalid="ignore"):
             X, y = (targets_of_columns if is_out_of_memory(X) else validate_data)(self, X, y, **checks)
             if not is_out_of_memory(X) and not square_fits(stored(X)):
@@ -297,7 +297,10 @@ def is_joint(penalty: Any) -> bool:
 
 def check_penalty(penalty: Any) -> None:
     """Raise unless it can be given a strength."""
-    if isinstance(penalty, type) or not is_dataclass(penalty):
+    names = (
+        [] if isinstance(penalty, type) or not is_dataclass(penalty) else [field.name for field in fields(penalty)]
+    )
+    if "alpha" not in names:
         raise TypeError(f"penalty must be a dataclass with a field alpha, such as L12(), got {penalty!r}")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,11 +17,11 @@ from ell12.backend import (
     is_array,
     namespace,
     refuse_masked,
-    scatter,
 )
-from ell12.checks import check_entries
+from ell12.checks import check_entries, naming
 from ell12.losses.sum_over_rows import LinearLoss
 from ell12.operators import ArrayOperator, adjoint, as_operator, dtype_of, output_shape
+from ell12.operators.centering import CenteredColumns
 from ell12.operators.column_sources import PIECE
 from ell12.protocols import Array, Point
 
@@ -54,37 +53,12 @@ class BlockKind:
         return self.width + self.intercept
 
 
-@dataclass(frozen=True)
-class OneAgainstRest:
-    """Labels as 1, where they are this one, and -1."""
-
-    label: Any
-
-    def __call__(self, y: Array) -> Array:
-        """The observations."""
-        return np.where(y == self.label, 1.0, -1.0)
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of several targets."""
-
-    index: int
-
-    def __call__(self, y: Array) -> Array:
-        """The observations."""
-        return y[:, self.index]
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """The values and gradients of a loss at one or more points, one row each."""
-
-    values: Array
-    gradients: Array
-
-    def __add__(self, other: Evaluation) -> Evaluation:
-        return Evaluation(self.values + other.values, self.gradients + other.gradients)
+def observations(y: Array, target: Any) -> Array:
+    """All of y, or one column of several ("column", k), or 1 for a label and -1 for others ("label", label)."""
+    if target is None:
+        return y
+    what, which = target
+    return y[:, which] if what == "column" else np.where(y == which, 1.0, -1.0)
 
 
 @dataclass(eq=False)
@@ -133,8 +107,8 @@ class Block:
             return
         losses = []
         for A, y, weight in self.slices():
-            with naming_block(self.name):
-                b = y if target is None else target(y)
+            with naming(self.name):
+                b = observations(y, target)
                 losses.append(self.kind.loss(A, b, sample_weight=weight, **self.kind.options))
             yield losses[-1]
         self._target, self._losses = target, losses
@@ -160,7 +134,7 @@ class Block:
 def make_block(kind: BlockKind, number: int, A: Any, y: Any, weight: Any) -> Block:
     """A block out of its chunks; what is wrong with them is an error that names it."""
     name = f"block {number}"
-    with naming_block(name):
+    with naming(name):
         refuse_masked(A, "X")
         if isinstance(A, np.ndarray) or not is_array(A):  # an array of a GPU's library stays where it is
             A = as_matrix(A)
@@ -193,20 +167,20 @@ def check_beside(count: int, y: Any, weight: Any) -> tuple[Array, Array | None]:
     return y, weight
 
 
-def evaluate(block: Block, points: Array, target: Any = None) -> Evaluation:
-    """The loss of a block and its gradient at each row of ``points``."""
+def evaluate(block: Block, points: Array, target: Any = None) -> Array:
+    """The loss of a block at each row of ``points``, and behind it its gradient."""
     kind = block.kind
-    values, gradients = np.zeros(len(points)), np.zeros(points.shape, np.result_type(points, np.float64))
+    found = np.zeros((len(points), 1 + kind.size), np.result_type(points, np.float64))
     for loss in block.losses(target):
         transposed = adjoint(loss.A)
         for k, x in enumerate(points):
             point = Point(x, _product(loss.A, x, kind))
             slope = loss.slope(point)
-            values[k] += loss.value(point)
-            gradients[k, : kind.width] += as_numpy(transposed @ slope)
+            found[k, 0] += loss.value(point)
+            found[k, 1 : 1 + kind.width] += as_numpy(transposed @ slope)
             if kind.intercept:
-                gradients[k, -1] += _sum(slope)
-    return Evaluation(values, gradients)
+                found[k, -1] += _sum(slope)
+    return found
 
 
 def gram_product(block: Block, v: Array, target: Any = None) -> Array:
@@ -233,15 +207,6 @@ def _sum(values: Array) -> float:
     return float(xp.sum(values, dtype=xp.float64))
 
 
-@contextlib.contextmanager
-def naming_block(name: str) -> Iterator[None]:
-    """Put the name of a block before what went wrong with it."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{name}: {error}") from error
-
-
 def as_matrix(chunk: Any) -> Any:
     """A chunk as NumPy or SciPy holds it; the arrays of the package sparse convert themselves."""
     if hasattr(chunk, "to_scipy_sparse"):
@@ -249,25 +214,8 @@ def as_matrix(chunk: Any) -> Any:
     return chunk if scipy.sparse.issparse(chunk) else np.asarray(chunk)
 
 
-class Substitution:
-    """``x -> linear(x) + offset``, from the solver's unknown to that of the blocks; here x itself."""
-
-    def linear(self, x: Array) -> Array:
-        """The linear part."""
-        return x
-
-    def offset(self) -> Any:
-        """What is added."""
-        return 0
-
-    def adjoint(self, gradient: Array) -> Array:
-        """The adjoint of the linear part: it takes gradients back."""
-        return gradient
-
-
-@dataclass(frozen=True)
-class Centering(Substitution):
-    """Columns less their means: ``(c, t) -> (c, t - means'c)``, the last entry being the intercept.
+def centring(means: Array, level: float | None = None) -> tuple[Any, Array]:
+    """Columns less their means: ``(c, t) -> (c, t - means'c)`` as a matrix and what is added.
 
     Where ``level`` is given, t is that number and x is c alone: a squared loss is least at the mean of its target.
     `ell12.operators.centering.CenteredColumns` does the same to a matrix at hand. Here the rows are on workers,
@@ -276,57 +224,25 @@ class Centering(Substitution):
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12.losses.block_of_rows import Centering
-    >>> centering = Centering(np.array([1.0, 2.0]), level=5.0)
-    >>> centering.linear(np.array([1.0, 1.0])) + centering.offset()
+    >>> from ell12.losses.block_of_rows import centring
+    >>> matrix, offset = centring(np.array([1.0, 2.0]), level=5.0)
+    >>> matrix @ np.array([1.0, 1.0]) + offset
     array([1., 1., 2.])
     """
-
-    means: Array
-    level: float | None = None
-
-    def linear(self, x: Array) -> Array:
-        """The coefficients, and the intercept less what the means make of them."""
-        coef, last = (x, 0.0) if self.level is not None else (x[:-1], x[-1])
-        return np.append(coef, np.asarray(last - self.means @ coef, dtype=x.dtype))
-
-    def offset(self) -> Any:
-        """The level, for the intercept."""
-        return 0 if self.level is None else np.append(np.zeros_like(self.means), self.means.dtype.type(self.level))
-
-    def adjoint(self, gradient: Array) -> Array:
-        """The gradient of centred columns."""
-        coef = gradient[:-1] - gradient[-1] * self.means
-        return coef if self.level is not None else np.append(coef, gradient[-1])
+    left = scipy.sparse.vstack([scipy.sparse.eye_array(means.size), -means[None]])
+    last = scipy.sparse.csr_array(([1.0], ([means.size], [0])), shape=(means.size + 1, 1))
+    matrix = left if level is not None else scipy.sparse.hstack([left, last])
+    return matrix.tocsr(), np.append(np.zeros(means.size), level or 0.0)
 
 
-@dataclass(frozen=True)
-class Selection(Substitution):
-    """Some entries of x, the others being zero; then another substitution."""
-
-    columns: Array
-    size: int
-    after: Substitution
-
-    def linear(self, x: Array) -> Array:
-        """The entries at their places."""
-        return self.after.linear(scatter(x, self.columns, self.size))
-
-    def offset(self) -> Any:
-        """That of the other."""
-        return self.after.offset()
-
-    def adjoint(self, gradient: Array) -> Array:
-        """These entries of the gradient."""
-        return self.after.adjoint(gradient)[self.columns]
-
-
-def block_loss(block: Block, substitution: Substitution, target: Any, scale: float) -> Any:
-    """The loss of a block as a function of the solver's unknown."""
-    kind, A, b = block.kind, block.A, block.y if target is None else target(block.y)
-    if kind.intercept or type(substitution) is not Substitution:
-        A = SubstitutedRows(block.A, substitution, kind.intercept)
-        b = b - A.predict(substitution.offset() + np.zeros(kind.size))  # it is not 0 for squared losses alone
+def block_loss(block: Block, matrix: Any, offset: Any, target: Any, scale: float) -> Any:
+    """The loss of a block as a function of the solver's unknown, of which blocks see ``matrix x + offset``."""
+    kind, A, b = block.kind, block.A, observations(block.y, target)
+    if kind.intercept:
+        A = CenteredColumns(A, np.zeros(kind.width, A.dtype), 1.0)
+    if matrix is not None:
+        b = b - A @ np.broadcast_to(offset, kind.size)  # it is not 0 for squared losses alone
+        A = SubstitutedRows(A, matrix)
     return kind.loss(A, b, sample_weight=block.weight, scale=scale, **kind.options)
 
 
@@ -337,27 +253,20 @@ def row_counts(block: Block) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class SubstitutedRows(ArrayOperator):
-    """``x -> [A, 1] linear(x)``, the ones standing for an intercept, if there is one."""
+    """``x -> A (matrix x)``."""
 
     A: Any
-    substitution: Substitution
-    intercept: bool
+    matrix: Any
 
     def __post_init__(self) -> None:
-        size = self.substitution.adjoint(np.zeros(self.A.shape[1] + self.intercept)).size
-        self._set(input_shape=(size,), output_shape=output_shape(self.A), dtype=dtype_of(self.A))
-
-    def predict(self, x: Array) -> Array:
-        """``[A, 1] x``."""
-        return self.A @ x[: self.A.shape[1]] + (x[-1] if self.intercept else 0)
+        self._set(input_shape=self.matrix.shape[1:], output_shape=output_shape(self.A), dtype=dtype_of(self.A))
 
     def _apply(self, x: Array) -> Array:
-        return self.predict(self.substitution.linear(x))
+        return self.A @ (self.matrix @ x).astype(x.dtype)
 
     def _apply_adjoint(self, y: Array) -> Array:
-        total = [y.sum(dtype=np.float64)] if self.intercept else []
-        return self.substitution.adjoint(np.append(adjoint(self.A) @ y, total)).astype(y.dtype)
+        return (self.matrix.T @ (adjoint(self.A) @ y)).astype(y.dtype)
 
     def __getitem__(self, rows: Any) -> SubstitutedRows:
         """Some rows."""
-        return SubstitutedRows(self.A[rows], self.substitution, self.intercept)
+        return SubstitutedRows(self.A[rows], self.matrix)

@@ -13,7 +13,8 @@ import numpy as np
 import scipy.sparse
 
 from ell12.backend import as_array_of, as_numpy, is_numpy, namespace, rounding
-from ell12.losses.block_of_rows import Block, naming_block
+from ell12.checks import naming
+from ell12.losses.block_of_rows import Block
 from ell12.losses.multinomial import MOST_CLASSES
 from ell12.losses.quadratic import QuadraticLoss
 from ell12.operators.gram import weighted_gram
@@ -89,10 +90,9 @@ class Moments:
 
     def normal_equations(self, width: int, k: int, intercept: bool) -> tuple[Array, Array, float]:
         """``A' diag(w) A``, ``A' diag(w) b`` and ``b' diag(w) b``, not centred, b being the k-th target."""
-        target, level = width + k, self.total * self.mean[width + k]
-        cross = self._products[:width, target] + level * self.mean[:width]
-        square = self._products[target, target] + level * self.mean[target]
-        return self.gram(width, intercept), np.append(cross, level) if intercept else cross, float(square)
+        whole, target = self.gram(self.mean.size, intercept), width + k
+        columns = np.r_[:width, -1] if intercept else np.arange(width)
+        return whole[np.ix_(columns, columns)], whole[columns, target], float(whole[target, target])
 
     @property
     def _products(self) -> Array:
@@ -113,9 +113,23 @@ def of_rows(A: Any, targets: Array, weight: Array, products: bool = True) -> tup
     (array([2., 4.]), array([[2., 4.],
            [4., 8.]]))
     """
-    measure = _of_sparse if scipy.sparse.issparse(A) else _of_dense
+    is_sparse, total = scipy.sparse.issparse(A), float(weight.sum())
+    if is_sparse:
+        Z = scipy.sparse.hstack([A.astype(np.float64, copy=False), scipy.sparse.csr_array(targets)], format="csr")
+    elif is_numpy(A):
+        Z = np.concatenate([A, targets], axis=1, dtype=np.float64)
+    else:  # on a GPU, which alone adds up the products
+        A = namespace(A).astype(A, namespace(A).float64)
+        Z = namespace(A).concat([A, as_array_of(targets, A)], axis=1)
     with np.errstate(over="ignore", invalid="ignore"):
-        mean, square = measure(A, targets, weight, products)
+        center = (weight if is_sparse else as_array_of(weight, Z)) @ Z / (total or 1.0)
+        mean, square = as_numpy(center), None
+        if products and is_sparse:
+            square = weighted_gram(Z, weight) - total * np.outer(mean, mean)
+        elif products:
+            Z -= center
+            Z *= as_array_of(np.sqrt(weight), Z)[:, None]
+            square = as_numpy(Z.T @ Z)
     squares = 0.0 if square is None else np.diagonal(square)  # no product is larger than the largest of them
     if not (np.isfinite(mean).all() and np.isfinite(squares).all()):
         raise ValueError("X or y is too large for the squares of its entries; scale it first")
@@ -163,38 +177,9 @@ def _merge_labels(one: Moments, other: Moments) -> tuple[Array | None, Array | N
     return labels, np.bincount(codes, np.concatenate([one.label_weights, other.label_weights]), labels.size)
 
 
-def _of_dense(A: Any, targets: Array, weight: Array, products: bool) -> tuple[Array, Array | None]:
-    """The weighted mean of the columns of ``[A, targets]``, and the products of what deviates from it."""
-    if is_numpy(A):
-        Z = np.concatenate([A, targets], axis=1, dtype=np.float64)
-    else:  # on a GPU, which alone adds up the products
-        A = namespace(A).astype(A, namespace(A).float64)
-        Z = namespace(A).concat([A, as_array_of(targets, A)], axis=1)
-    mean = as_array_of(weight, Z) @ Z / float(weight.sum() or 1.0)
-    if not products:
-        return as_numpy(mean), None
-    Z -= mean
-    Z *= as_array_of(np.sqrt(weight), Z)[:, None]
-    return as_numpy(mean), as_numpy(Z.T @ Z)
-
-
-def _of_sparse(A: Any, targets: Array, weight: Array, products: bool) -> tuple[Array, Array | None]:
-    """The same of a sparse A, which is not centred: the mean is taken out of the products."""
-    A = A.astype(np.float64, copy=False)
-    total = weight.sum()
-    mean = np.concatenate([A.T @ weight, targets.T @ weight]) / (total or 1.0)
-    if not products:
-        return mean, None
-    weighted = weight[:, None] * targets
-    cross = A.T @ weighted
-    gram = weighted_gram(A, weight)
-    square = np.block([[gram, cross], [cross.T, targets.T @ weighted]])
-    return mean, square - total * np.outer(mean, mean)
-
-
 def moments(block: Block, products: bool, role: str) -> Moments:
     """The moments of a block; y is among the columns as a "target", or its "labels" are gathered, or "none" is."""
-    with naming_block(block.name):
+    with naming(block.name):
         total: Moments | None = None
         nothing = (np.zeros((0, block.kind.width)), block.y[:0], np.zeros(0))
         for A, y, given in list(block.slices()) or [nothing]:

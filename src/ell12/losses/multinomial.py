@@ -158,12 +158,10 @@ class MultinomialLoss(PredictionLoss[Given_co]):
         left = self.A if columns is None else select_columns(self.A, columns)
         right = left if others is None else select_columns(self.A, others)
         p, weight = softmax(point.prediction), self._row_weight
-        if input_shape(left) == (0,) or input_shape(right) == (0,):
-            return namespace(p).zeros((*input_shape(left), *input_shape(right)), dtype=p.dtype)
+        sizes = (*input_shape(left), *input_shape(right))
+        if 0 in sizes:
+            return namespace(p).zeros(sizes, dtype=p.dtype, device=device(p))
         own, other = _by_class(left), _by_class(right)
-        if not own or not other:  # no columns
-            xp, sizes = namespace(p), [sum(where.size for *_, where in part) for part in (own, other)]
-            return xp.zeros(tuple(sizes), dtype=p.dtype, device=device(p))
         rows = [
             concat([weighted_gram(A, weight * p[:, k] * ((k == c) - p[:, c]), B) for c, B, _ in other], 1)
             for k, A, _ in own
@@ -230,7 +228,7 @@ def shares_of_classes(b: Any, k: int | None = None) -> Array:
     if b.ndim == 2:
         return b
     xp = namespace(b)
-    if b.ndim != 1 or not bool(xp.all((b >= 0) & (b == xp.round(b)))):
+    if b.ndim != 1 or not bool(xp.all((b >= 0) & (b == xp.round(b)) & xp.isfinite(b))):
         raise ValueError("b must be a vector of the numbers of classes, 0, 1, ..., or a matrix of their shares")
     k = k or (int(xp.max(b)) + 1 if b.shape[0] else 0)
     if k > max(MOST_CLASSES, 2 * b.shape[0]):

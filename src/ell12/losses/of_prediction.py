@@ -116,13 +116,15 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
         self.b = self._as_observations(b)
         self.sample_weight = None if sample_weight is None else self._as_weights(sample_weight)
         check_positive(scale, "scale")
+        if precision(self.b) > 1e-8:  # single precision
+            convert(np.asarray(scale, np.float64), np.float32, "scale")
         self.scale = float(scale)
 
     @classmethod
     def of_checked(
         cls, A: Any, b: Array, *, sample_weight: Array | None = None, scale: float = 1.0, **parts: Any
     ) -> Any:
-        """A loss of parts that were checked before and are of one kind and precision: nothing is looked at."""
+        """A loss of parts that were checked before and are of one kind and precision: nothing is checked."""
         loss = cls.__new__(cls)
         Sessions.__init__(loss)
         vars(loss).update(parts, A=A, b=b, scale=float(scale))
@@ -284,7 +286,10 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
         return self.b.dtype if dtype is None else xp.result_type(self.b.dtype, dtype)
 
     def _weighted(self, values: Array) -> Array:
-        return values if self.sample_weight is None else self.sample_weight * values
+        if self.sample_weight is None or math.isfinite(self.second_bound):
+            return values if self.sample_weight is None else self.sample_weight * values
+        with np.errstate(invalid="ignore"):  # a row of weight 0 counts as nothing, whatever overflows there
+            return namespace(values).where(self.sample_weight == 0, 0, self.sample_weight * values)
 
     # Products
 

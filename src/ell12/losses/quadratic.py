@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from functools import cached_property
@@ -60,14 +61,18 @@ class QuadraticLoss(ColumnLoss):
         if not is_finite_number(constant):
             raise ValueError(f"constant must be a finite number, got {constant!r}")
         self.constant, self.dtype = float(constant), np.dtype(dtype)
-        self._columns: Any = slice(None)  # the entries that x holds; the others are zero
+        self._hold(slice(None))
+
+    def _hold(self, columns: Any) -> None:
+        """Take note of the entries that x holds; the others are zero."""
+        self._columns, self._side = columns, self.G[:, columns]
+        self._block, self._linear = self._side[columns], self.c[columns]
 
     def _check_entries(self) -> None:
         """Raise where G or c make no quadratic function with a minimum that doubles can hold."""
-        size, linear = max_abs(self.G), max_abs(self.c)
+        size, linear, limits = max_abs(self.G), max_abs(self.c), np.finfo(np.float64)
         if not (math.isfinite(size) and math.isfinite(linear)):
             raise ValueError("G and c must hold finite numbers only")
-        limits = np.finfo(np.float64)
         if 0 < size < limits.tiny:  # one over it overflows
             raise ValueError(
                 f"G holds numbers up to {size:.3g}, too small for steps of length 1/G: rescale it first"
@@ -108,9 +113,9 @@ class QuadraticLoss(ColumnLoss):
 
     def restrict(self, columns: Array) -> QuadraticLoss:
         """The same function of the given entries of x, the others being zero; predictions stay as they are."""
-        other = QuadraticLoss.__new__(QuadraticLoss)  # of parts that were checked before
-        other.G, other.c, other.constant, other.dtype = self.G, self.c, self.constant, self.dtype
-        other._columns = np.arange(len(self.c))[self._columns][columns]
+        other = copy.copy(self)
+        other.__dict__.pop("_largest_eigenvalue", None)
+        other._hold(np.arange(len(self.c))[self._columns][columns])
         return other
 
     def point_within(self, x: Array, columns: Array) -> Point:
@@ -132,18 +137,6 @@ class QuadraticLoss(ColumnLoss):
     def value_scale(self) -> float:  # type: ignore[override]
         """The constant, which the other terms of a value may cancel."""
         return abs(self.constant)
-
-    @cached_property
-    def _side(self) -> Array:
-        return self.G[:, self._columns]
-
-    @cached_property
-    def _block(self) -> Array:
-        return self._side[self._columns]
-
-    @cached_property
-    def _linear(self) -> Array:
-        return self.c[self._columns]
 
     @cached_property
     def _largest_eigenvalue(self) -> float:

@@ -6,21 +6,20 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from ell12.backend import as_array_of, as_numpy, inner, norm, rise_above_tangent, rounding
 from ell12.checks import naming
 from ell12.losses.block_of_rows import (
     Block,
     BlockKind,
-    Selection,
-    Substitution,
     block_loss,
     evaluate,
     gram_product,
-    naming_block,
     row_counts,
 )
 from ell12.losses.moments import moments
@@ -33,7 +32,6 @@ from ell12.protocols import Array, Batch, Loss, Point
 
 # A run remembers four points: nmAPG works with x, the one before, z and the extrapolated y.
 REMEMBERED = 4
-AGAIN = "every pass must give the same ones again, as a list or a function that begins anew does"
 
 
 @dataclass(eq=False, slots=True)
@@ -56,10 +54,8 @@ class PointCombination:
     factors: dict[VisitedPoint, float] = field(default_factory=dict)
 
     def __add__(self, other: PointCombination) -> PointCombination:
-        factors = dict(self.factors)
-        for place, factor in other.factors.items():
-            factors[place] = factors.get(place, 0.0) + factor
-        return PointCombination(factors)
+        places = self.factors | other.factors
+        return PointCombination({p: self.factors.get(p, 0.0) + other.factors.get(p, 0.0) for p in places})
 
     def __rmul__(self, factor: float) -> PointCombination:
         return PointCombination({place: factor * own for place, own in self.factors.items()})
@@ -72,10 +68,7 @@ class PointCombination:
         used = [(place, factor) for place, factor in self.factors.items() if factor != 0]
         if abs(sum(factor for _, factor in used) - 1) > 1e-12 or any(place.gradient is None for place, _ in used):
             return None
-        total = 0.0
-        for place, factor in used:
-            total = total + factor * place.gradient
-        return total
+        return sum(factor * place.gradient for place, factor in used)
 
 
 class VisitedPoints:
@@ -92,11 +85,6 @@ class VisitedPoints:
         self.places[key] = place
         while len(self.places) > REMEMBERED:
             self.places.popitem(last=False)
-        return place
-
-    def take_announced(self) -> VisitedPoint | None:
-        """The announced point, which is then forgotten."""
-        place, self.announced = self.announced, None
         return place
 
 
@@ -164,13 +152,14 @@ class RowsLoss(Sessions, Loss):
         zeros: Array,
         scale: float,
         target: Any = None,
-        substitution: Substitution | None = None,
+        substitution: tuple[Any, Any] = (None, 0.0),
         gram: Array | None = None,
     ) -> None:
         super().__init__()
         self.blocks, self.kind, self.scale, self.target = blocks, kind, scale, target
-        self.substitution = Substitution() if substitution is None else substitution
-        self._zeros = zeros if substitution is None else substitution.adjoint(zeros)
+        self._matrix, self._offset = substitution
+        self._map = scipy.sparse.eye_array(kind.size, format="csr") if self._matrix is None else self._matrix
+        self._zeros = zeros if self._matrix is None else np.zeros(self._map.shape[1], zeros.dtype)
         self._affine = issubclass(kind.loss, SquaredLoss)
         if gram is not None:
             self._facts["_gram"] = gram
@@ -218,13 +207,6 @@ class RowsLoss(Sessions, Loss):
         bound = self.kind.loss.second_bound
         return bound if math.isinf(bound) else bound * self.scale * self._gram_norm
 
-    def restrict(self, columns: Array) -> RowsLoss:
-        """The same loss in the given entries of x alone, the others being zero."""
-        chosen = Selection(np.asarray(columns), self._zeros.shape[0], self.substitution)
-        kept: dict[str, Any] = {k: self._facts[k] for k in ("_gram", "_row_counts") if k in self._facts}
-        other = self._derived(kept, substitution=chosen, _zeros=self._zeros[columns])
-        return other if self._memory is None else other.for_run()
-
     def batches(self, size: int, random: Any = None) -> Iterator[Batch]:
         """Losses over some rows of a block at a time, which sum to this one; for stochastic solvers.
 
@@ -235,7 +217,7 @@ class RowsLoss(Sessions, Loss):
         firsts = np.cumsum([0, *counts]).tolist()
         for number, block in self.blocks.loaded(random):
             if counts[number] > 0:
-                loss = block_loss(block, self.substitution, self.target, self.scale)
+                loss = block_loss(block, self._matrix, self._offset, self.target, self.scale)
                 for batch in loss.batches(size, random):
                     yield Batch(batch.loss, firsts[number] + batch.index, firsts[-1])
 
@@ -253,25 +235,25 @@ class RowsLoss(Sessions, Loss):
 
     def _known(self, point: Point) -> VisitedPoint:
         """The place of a point, evaluated."""
-        factors = point.prediction.factors
+        factors, memory = point.prediction.factors, self._memory
         single = len(factors) == 1 and next(iter(factors.values())) == 1
         place = next(iter(factors)) if single else self._place(point.x)
         if place.gradient is None:
-            ahead = None if self._memory is None else self._memory.take_announced()
-            both = ahead is not None and ahead is not place and ahead.gradient is None
-            self._evaluate([place, ahead] if ahead is not None and both else [place])
+            places = [place]
+            if memory is not None:
+                ahead, memory.announced = memory.announced, None
+                places += [ahead] if ahead not in (None, place) and ahead.gradient is None else []
+            self._evaluate(places)
         return place
 
     def _evaluate(self, places: list[VisitedPoint]) -> None:
         """One pass."""
-        offset = self.substitution.offset()
-        points = np.stack([self.substitution.linear(as_numpy(place.x)) + offset for place in places])
+        matrix = self._map
+        points = np.stack([matrix @ as_numpy(place.x) + self._offset for place in places])
         found = self.blocks.total("gradient", evaluate, self._as_here(points), self.target)
-        for place, value, gradient in zip(places, found.values, found.gradients, strict=True):
+        for place, value, gradient in zip(places, found[:, 0], found[:, 1:], strict=True):
             place.value = self.scale * float(value)
-            place.gradient = as_array_of(
-                self._as_here(self.scale * self.substitution.adjoint(gradient)), self._zeros
-            )
+            place.gradient = as_array_of(self._as_here(self.scale * (matrix.T @ gradient)), self._zeros)
 
     def _as_here(self, values: Array) -> Array:
         """NumPy numbers in the precision of x."""
@@ -284,12 +266,16 @@ class RowsLoss(Sessions, Loss):
     @fact
     def _gram_norm(self) -> float:
         start = np.random.default_rng(0).standard_normal(tuple(self._zeros.shape))
-        apply = self._gram_product()
-        substitution = self.substitution
-        closeness = 1e-1 if self._gram is None else 1e-2  # a pass for each product: fewer, and shorter steps
-        return largest_eigenvalue(
-            lambda v: substitution.adjoint(apply(substitution.linear(v))), start, rtol=closeness
-        )
+        gram, matrix = self._gram, self._map
+
+        def apply(v: Array) -> Array:
+            """``A' diag(w) A v``: from the products of the columns, or by one pass."""
+            if gram is not None:
+                return gram @ v
+            return self.blocks.total("gram-product", gram_product, self._as_here(v), self.target)
+
+        closeness = 1e-1 if gram is None else 1e-2  # a pass for each product: fewer, and shorter steps
+        return largest_eigenvalue(lambda v: matrix.T @ apply(matrix @ v), start, rtol=closeness)
 
     @fact
     def _gram(self) -> Array | None:
@@ -298,13 +284,6 @@ class RowsLoss(Sessions, Loss):
             return None
         found = self.blocks.total("moments", moments, True, "none")
         return found.gram(self.kind.width, self.kind.intercept)
-
-    def _gram_product(self) -> Callable[[Array], Array]:
-        """``v -> A' diag(w) A v``: from the products of the columns, or one pass for each v."""
-        gram = self._gram
-        if gram is not None:
-            return lambda v: gram @ v
-        return lambda v: self.blocks.total("gram-product", gram_product, self._as_here(v), self.target)
 
 
 class Stream:
@@ -319,26 +298,25 @@ class Stream:
             raise TypeError(
                 f"blocks must be an iterable or a function that returns one, got {type(chunks).__name__}"
             )
-        with naming("blocks"):  # an array of no axes looks as if it could be iterated over
+        with naming("blocks"):  # an array of no axes passes for an iterable
             used_up = not callable(chunks) and iter(chunks) is chunks  # by a first pass
         if used_up:
             raise TypeError("blocks can be read once only; give a list or a function that returns an iterator")
         self.chunks, self.passes = chunks, 0
         self.options, self.rows, self.weight = options, [], 0.0
         self.kind = BlockKind(loss, {name: v for name, v in options.items() if name != "scale"}, 0, False)
-        self.start, self.scale = None, 1.0
+        start: Any = None
         for whole in self._losses():
             self.rows.append(whole.b.shape[0])
             self.weight += self.rows[-1] if whole.sample_weight is None else float(whole.sample_weight.sum())
-            start = whole.start()
-            if self.start is None:
-                self.start, self.scale = start, whole.scale
-            elif start.shape != self.start.shape:
-                sizes = f"{start.shape[0]} columns, where the first has {self.start.shape[0]}"
+            own, self.scale = whole.start(), whole.scale
+            start = own if start is None else start
+            if own.shape != start.shape:
+                sizes = f"{own.shape[0]} columns, where the first has {start.shape[0]}"
                 raise ValueError(f"block {len(self.rows) - 1}: it has {sizes}")
-        if self.start is None or self.weight == 0:
+        if self.weight == 0:
             raise ValueError("blocks hold no rows of positive weight")
-        self.kind = BlockKind(loss, self.kind.options, self.start.shape[0], False)
+        self.start, self.kind = start, BlockKind(loss, self.kind.options, start.shape[0], False)
 
     def __repr__(self) -> str:
         return f"{len(self.rows)} blocks"
@@ -354,20 +332,20 @@ class Stream:
     def loaded(self, random: Any = None) -> Iterator[tuple[int, Block]]:  # noqa: ARG002
         """The blocks with their numbers, in their order, as many and as long as they were at first."""
         self.passes += 1
-        number = -1
-        for number, whole in enumerate(self._losses()):
-            if number >= len(self.rows) or whole.b.shape[0] != self.rows[number]:
-                raise ValueError(f"block {number} has not the rows that it had at first: {AGAIN}")
+        again = "every pass must give the same ones again, as a list or a function that begins anew does"
+        for number, (whole, count) in enumerate(zip_longest(self._losses(), self.rows)):
+            if whole is None:
+                raise ValueError(f"blocks ended after {number} of {len(self.rows)}: {again}")
+            if whole.b.shape[0] != count:
+                raise ValueError(f"block {number} has not the rows that it had at first: {again}")
             yield number, Block.of_loss(self.kind, f"block {number}", whole)
-        if number + 1 != len(self.rows):
-            raise ValueError(f"blocks ended after {number + 1} of {len(self.rows)}: {AGAIN}")
 
     def _losses(self) -> Iterator[LinearLoss]:
         """The loss of each block that is not empty."""
         with naming("blocks"):
             chunks = iter(self.chunks() if callable(self.chunks) else self.chunks)
         for number, chunk in enumerate(chunks):
-            with naming_block(f"block {number}"):
+            with naming(f"block {number}"):
                 if not isinstance(chunk, tuple | list) or len(chunk) not in (2, 3):
                     raise TypeError("blocks must be pairs (A, b) or triples (A, b, sample_weight)")
                 A, b, weight = chunk if len(chunk) == 3 else (*chunk, None)

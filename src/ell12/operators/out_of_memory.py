@@ -54,7 +54,7 @@ class Columns(ArrayOperator):
     A file should be in Fortran order, which keeps a column in one piece. In C order a few columns touch every page
     of the file; ``Columns.save(path, new_path)`` turns it once.
 
-    Entries are looked at when they are first read: NaN and infinities are errors that name the column. ``bounds``,
+    Entries are checked when they are first read: NaN and infinities are errors that name the column. ``bounds``,
     ``groups`` and ``shared_support`` of estimators take steps in all columns, each of which reads them twice.
 
     Examples

@@ -40,7 +40,7 @@ def screened_path(
     most_entries: float = math.inf,
 ) -> ScreenedPath | None:
     """What solves for several strengths at once; None where `ell12.minimize` must solve for each."""
-    # In its first iteration a run looks at the start; a wrong max_iter is named by `ell12.minimize`.
+    # In its first iteration a run checks the start; a wrong max_iter is named by `ell12.minimize`.
     steps = isinstance(max_iter, int | np.integer) and max_iter >= 2
     if not steps or len(alphas) < 2 or min(alphas) <= 0 or missing(loss, ColumnLoss):
         return None
@@ -86,7 +86,7 @@ class ScreenedPath:
     x : array
         Where the path has come to.
     n_full_gradients : int
-        How often all columns were looked at.
+        The number of gradients of all columns.
     """
 
     def __init__(
@@ -249,6 +249,7 @@ class ScreenedPath:
         """
         inner, x, found = self.loss.restrict(self.columns), self.x[self.columns], []
         point, gradient = inner.point(x), self.gradient[self.columns]
+        sides: Any = [part[self.columns] for part in (self.below, self.above, self.ridge)]
         for alpha, target in zip(alphas.tolist(), targets.tolist(), strict=True):
             penalty = self._at(alpha).restrict(self.columns)
             if self.l2_weight > 0 and not np.any(point.x[self.above[self.columns] > 0]):
@@ -258,7 +259,10 @@ class ScreenedPath:
                         found.append((point.x, inner.gradient(point)))
                     break
             else:
-                point, gradient, done = minimise_by_models(inner, penalty, point, gradient, target, alphas.size)
+                scaled = (*(alpha * part for part in sides), alpha * self.l2_weight)
+                point, gradient, done = minimise_by_models(
+                    inner, penalty, point, gradient, target, scaled, alphas.size
+                )
                 if not done:
                     break
             found.append((point.x, gradient))

@@ -115,7 +115,7 @@ class TransformedL1(SmoothSlope):
         return self._slope_at_zero * xp.where(xp.isinf(size), self.a, finite / (1 + finite / self.a))
 
     def _shrink(self, xp: Any, size: Array, step: float) -> Array:
-        """The largest root of a cubic, where it beats zero; two steps of Newton's method mend its last digits."""
+        """The largest root of a cubic, where it beats zero; two Newton steps correct its last digits."""
         a, t = self.a, step * self._slope_at_zero
         u = size / a + 1  # in units of a the cubic is u^3 - (size / a + 1) u^2 + t / a, u = 1 + s / a
         ratio = 1 - 13.5 * (t / a) / u / u / u

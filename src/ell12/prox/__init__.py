@@ -1,4 +1,4 @@
-"""The proximal operator of l1-2: the public functions, the one kernel, and its fast twins."""
+"""The proximal operator of l1-2: the public functions, the one kernel, and its compiled versions."""
 
 from ell12.prox.functions import (
     moreau_l12,

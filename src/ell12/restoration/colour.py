@@ -119,11 +119,7 @@ def acts_alike(A: Any) -> bool:
     A = A.A if isinstance(A, RealInput) else A
     if type(A) is not Sampling:
         return isinstance(A, Identity | Stacked)
-    return _are_equal(A.mask)
-
-
-def _are_equal(images: Array) -> bool:
-    return bool(namespace(images).all(images == images[:1, ...]))
+    return bool(namespace(A.mask).all(A.mask == A.mask[:1, ...]))
 
 
 def is_coloured(x: Array, ndim: int, colour: bool | None) -> bool:

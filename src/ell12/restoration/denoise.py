@@ -18,7 +18,7 @@ from ell12.restoration.sigma import noise_level
 from ell12.restoration.strength_choice import live_pixels
 from ell12.restoration.total_variation import TotalVariationL12
 
-ISOTROPIC, ANISOTROPIC = TotalVariationL12(l2_weight=0.0, isotropic=True), TotalVariationL12()
+ISOTROPIC, ANISOTROPIC = TotalVariationL12(isotropic=True), TotalVariationL12()
 
 
 @documented(0.05)
@@ -54,7 +54,9 @@ def denoise_tv(
         Strength, in the units of the image: a step between two flat regions loses ``alpha / width`` of its height
         on a region of that width in pixels. It does not depend on the image's size. None takes the strength of
         least estimated error on a sample of the image: by generalised cross-validation over the pixels that are
-        not saturated, by Stein's estimate if ``sigma`` is given. Both suppose noise without correlation.
+        not saturated, by Stein's estimate if ``sigma`` is given. Both suppose noise without correlation. An image
+        of which more than half is exactly flat counts as free of noise and comes back as it is: crop it, or give
+        alpha or sigma.
         "held-out" chooses what best predicts pixels that were held out. `Restoration.alpha` says what was chosen.
     {shared}
 
@@ -78,15 +80,16 @@ def denoise_tv(
     >>> bool(np.std(denoise_tv(noisy) - clean) < 0.04)
     True
     """
-    options = Options(alpha, penalty, sigma, loss, channel_axis, solver, tol, max_iter, run, return_result)
+    choices = (ISOTROPIC, ANISOTROPIC) if alpha is None and loss == "squared" else ANISOTROPIC
+    shape = choices if penalty is None else penalty
+    options = Options(alpha, shape, sigma, loss, channel_axis, solver, tol, max_iter, run, return_result)
     y, ndim = channels_first(as_image(image), channel_axis)
-    shapes = (ISOTROPIC, ANISOTROPIC) if options.alpha is None and loss == "squared" else (ANISOTROPIC,)
 
     def estimate() -> float:
         return noise_level(y, ndim, None if is_complex(y) else sent_to_device_of(live_pixels(y, None), y))
 
     A = Identity(tuple(y.shape))
-    return ImageProblem(y, A, y, ndim, options, shapes, estimate, base_tol=0.05).restore()
+    return ImageProblem(y, A, y, ndim, options, estimate, base_tol=0.05).restore()
 
 
 @documented(0.005)
@@ -95,7 +98,7 @@ def inpaint_tv(
     mask: Array,
     alpha: float | str | None = None,
     *,
-    penalty: TotalVariationL12 = TotalVariationL12(l2_weight=0.0, isotropic=True),
+    penalty: TotalVariationL12 = ISOTROPIC,
     sigma: float | None = None,
     loss: str = "squared",
     channel_axis: int | None = None,
@@ -112,7 +115,7 @@ def inpaint_tv(
     Parameters
     ----------
     image : array
-        As in `denoise_tv`; what it holds at unknown pixels, NaN included, is not looked at.
+        As in `denoise_tv`; values at unknown pixels, NaN included, are not used.
     mask : array of bool
         True where a pixel is known, of the shape of the image or of one channel.
     alpha : float, "held-out" or None, optional

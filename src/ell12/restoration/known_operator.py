@@ -24,15 +24,7 @@ from ell12.backend import (
 from ell12.checks import check_entries, check_flags
 from ell12.minimization import Run
 from ell12.operators import adjoint, adjoint_product, as_operator, dtype_of, input_shape, output_shape, product
-from ell12.operators.image_operators import (
-    Convolution,
-    FourierSampling,
-    MirroredConvolution,
-    RealInput,
-    Reshaped,
-    Sampling,
-    Stacked,
-)
+from ell12.operators import image_operators as maps
 from ell12.protocols import Array
 from ell12.restoration.pixels import as_image, as_mask, channels_first, mask_like, without_unknown
 from ell12.restoration.restore import ImageProblem, Options, documented
@@ -130,7 +122,7 @@ def reconstruct_mri(
     ----------
     data : complex array
         The coefficients that the mask keeps of the orthonormal transform, as a vector, or all of them in the shape
-        of the mask, of which those outside it are not looked at. With ``channel_axis`` one such array per channel
+        of the mask, of which those outside it are not used. With ``channel_axis`` one such array per channel
         (coil).
     mask : array of bool
         True where a coefficient is measured, the zero frequency first (``ifftshift`` of a centred mask).
@@ -236,14 +228,14 @@ def restore_tv(
 
 def _on_images(A: Any) -> tuple[Any, Any]:
     """The operator A as one that acts on images, and what it is on vectors."""
-    if isinstance(A, Reshaped):
+    if isinstance(A, maps.Reshaped):
         inside = as_operator(A.A)
-        return Reshaped(inside, A.input_shape), inside
+        return maps.Reshaped(inside, A.input_shape), inside
     A = as_operator(A)
     shape = tuple(getattr(A, "dims", input_shape(A)))
     if len(shape) == 1 and dtype_of(A) is not None:
         raise ValueError("A acts on vectors, and does not tell the shape of the image: give Reshaped(A, shape)")
-    return (A if shape == tuple(input_shape(A)) else Reshaped(A, shape)), A
+    return (A if shape == tuple(input_shape(A)) else maps.Reshaped(A, shape)), A
 
 
 def blur(kernel: Any, y: Array, ndim: int, boundary: str) -> Any:
@@ -259,17 +251,17 @@ def blur(kernel: Any, y: Array, ndim: int, boundary: str) -> Any:
     if not is_complex(kernel):
         kernel = namespace(kernel).astype(kernel, real_dtype(y)) if type(kernel) is type(y) else kernel
     shape = tuple(y.shape)[len(y.shape) - ndim :]
-    A: Any = Convolution(kernel, shape)  # also checks the kernel
-    A = MirroredConvolution(A.kernel, shape) if boundary == "neumann" else A
-    return A if len(y.shape) == ndim else Stacked(A, int(y.shape[0]))
+    A: Any = maps.Convolution(kernel, shape)  # also checks the kernel
+    A = maps.MirroredConvolution(A.kernel, shape) if boundary == "neumann" else A
+    return A if len(y.shape) == ndim else maps.Stacked(A, int(y.shape[0]))
 
 
 def fourier_samples(y: Array, mask: Array, channels: bool, real: bool) -> tuple[Array, Any]:
     """The coefficients that the mask keeps, of data given as such or on the whole grid, and their operator."""
-    A: Any = FourierSampling(mask)
-    one: Any = Sampling(mask)
+    A: Any = maps.FourierSampling(mask)
+    one: Any = maps.Sampling(mask)
     if channels:
-        A, one = Stacked(A, int(y.shape[0])), Stacked(one, int(y.shape[0]))
+        A, one = maps.Stacked(A, int(y.shape[0])), maps.Stacked(one, int(y.shape[0]))
     if tuple(y.shape) == input_shape(A):
         y = one @ y
     elif tuple(y.shape) != output_shape(A):
@@ -279,7 +271,7 @@ def fourier_samples(y: Array, mask: Array, channels: bool, real: bool) -> tuple[
         )
     xp = namespace(y)
     y = y if is_complex(y) else y + xp.zeros_like(y) * 1j
-    return (xp.stack([xp.real(y), xp.imag(y)], axis=-1), RealInput(A)) if real else (y, A)
+    return (xp.stack([xp.real(y), xp.imag(y)], axis=-1), maps.RealInput(A)) if real else (y, A)
 
 
 def first_image(A: Any, y: Array) -> Array:

@@ -23,17 +23,8 @@ from ell12.backend import (
     refuse_masked,
 )
 from ell12.checks import check_container, naming
+from ell12.operators import image_operators as maps
 from ell12.operators import sent_to_device_of
-from ell12.operators.image_operators import (
-    Convolution,
-    Identity,
-    MirroredConvolution,
-    RealInput,
-    Reshaped,
-    Sampling,
-    Stacked,
-    slice_of,
-)
 from ell12.protocols import Array
 
 
@@ -41,7 +32,8 @@ def as_image(image: Any, name: str = "image") -> Array:
     """The image in floating point, checked.
 
     Unsigned integers are divided by their largest value, signed ones mapped to [-1, 1], truth values become 0
-    and 1, half precision becomes single; other floating and complex arrays are taken as they are.
+    and 1, half precision becomes single, long double becomes double; other floating and complex arrays are taken
+    as they are.
 
     Examples
     --------
@@ -57,8 +49,14 @@ def as_image(image: Any, name: str = "image") -> Array:
     with naming(name):  # such as rows of different lengths
         image = image if is_array(image) else np.asarray(image)
     image = as_pixels(image, name)
-    check_filled(image, name)
-    check_values(image, name)
+    if math.prod(image.shape) == 0 or len(image.shape) == 0:
+        raise ValueError(f"{name} is empty: its shape is {tuple(image.shape)}")
+    if not all_finite(image):
+        raise ValueError(f"{name} holds NaN or infinity; every pixel must be finite")
+    limits, size = namespace(image).finfo(image.dtype), max_abs(image)
+    if size > 0 and not 1e3 * math.sqrt(limits.smallest_normal) <= size <= math.sqrt(limits.max):
+        # If squares vanish any image converges.
+        raise ValueError(f"{name} has values up to {size:g}, whose squares {image.dtype} cannot hold: rescale it")
     return image
 
 
@@ -75,23 +73,9 @@ def refuse_far(image: Any, name: str = "image") -> None:
 def as_pixels(image: Array, name: str = "image") -> Array:
     """The numbers of an image, in floating point."""
     image = as_floating(_scaled(image), name)
+    if is_numpy(image) and image.dtype.char in "gG":  # long double, which neither SciPy nor compiled code takes
+        return image.astype(np.float64 if image.dtype.char == "g" else np.complex128)
     return namespace(image).astype(image, namespace(image).float32) if is_half(image) else image
-
-
-def check_filled(image: Array, name: str = "image") -> None:
-    """Raise where there is no pixel."""
-    if math.prod(image.shape) == 0 or len(image.shape) == 0:
-        raise ValueError(f"{name} is empty: its shape is {tuple(image.shape)}")
-
-
-def check_values(image: Array, name: str = "image") -> None:
-    """Raise on NaN and infinity, and where squares would vanish, so that any image converged, or overflow."""
-    if not all_finite(image):
-        raise ValueError(f"{name} holds NaN or infinity; every pixel must be finite")
-    limits, size = namespace(image).finfo(image.dtype), max_abs(image)
-    least, largest = 1e3 * math.sqrt(limits.smallest_normal), math.sqrt(limits.max)
-    if size > 0 and not least <= size <= largest:
-        raise ValueError(f"{name} has values up to {size:g}, whose squares {image.dtype} cannot hold: rescale it")
 
 
 def _scaled(image: Array) -> Array:
@@ -237,7 +221,7 @@ def block_means(image: Array, ndim: int) -> Array:
     for axis in range(len(image.shape) - ndim, len(image.shape)):
         before, (n, *after) = means.shape[:axis], means.shape[axis:]
         if n >= 8:
-            whole = slice_of(means, axis, 0, n // 4 * 4)
+            whole = maps.slice_of(means, axis, 0, n // 4 * 4)
             means = xp.mean(xp.reshape(whole, (*before, n // 4, 4, *after)), axis=axis + 1)
     return means
 
@@ -249,13 +233,13 @@ def _range(x: Array) -> float:
 
 def by_numpy(A: Any) -> Any:
     """The same operator on NumPy arrays; None for one of another kind, which may act on tensors alone."""
-    if isinstance(A, Stacked | RealInput):
+    if isinstance(A, maps.Stacked | maps.RealInput):
         inside = by_numpy(A.A)
         return None if inside is None else replace(A, A=inside)
-    if isinstance(A, Reshaped):
-        return Reshaped(as_numpy(A.A), A.input_shape) if is_array(A.A) else None
-    if isinstance(A, Sampling):  # of Fourier coefficients too
+    if isinstance(A, maps.Reshaped):
+        return maps.Reshaped(as_numpy(A.A), A.input_shape) if is_array(A.A) else None
+    if isinstance(A, maps.Sampling):  # of Fourier coefficients too
         return type(A)(as_numpy(A.mask))
-    if isinstance(A, Convolution | MirroredConvolution):
+    if isinstance(A, maps.Convolution | maps.MirroredConvolution):
         return type(A)(as_numpy(A.kernel), A.input_shape)
-    return A if isinstance(A, Identity) else None
+    return A if isinstance(A, maps.Identity) else None

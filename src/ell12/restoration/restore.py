@@ -12,16 +12,12 @@ from typing import Any, Literal, Protocol, Unpack, overload
 from numpy.typing import NDArray
 
 from ell12.backend import as_numpy, is_number, is_numpy, max_abs, namespace, on_accelerator
-from ell12.checks import check_counts, check_flags, check_scalars, check_word, is_finite_number
+from ell12.checks import check_counts, check_flags, check_scalars, check_word
 from ell12.losses import AbsoluteLoss, KullbackLeiblerLoss, SquaredLoss
 from ell12.minimization import Result, Run, Status, minimize
 from ell12.minimization.loop import check_limits
 from ell12.operators import sent_to_device_of
-from ell12.operators.image_operators import (
-    Identity,
-    Sampling,
-    as_spacing,
-)
+from ell12.operators.image_operators import Identity, Sampling, as_spacing
 from ell12.penalties import with_strength
 from ell12.protocols import Array, offers
 from ell12.restoration.colour import ColourVariation, along_opponents, as_colours, as_opponents, is_coloured
@@ -97,11 +93,9 @@ class Restoration:
         return self.result.converged
 
     def __repr__(self) -> str:
-        shape = " x ".join(map(str, self.image.shape))
-        by, sigma = f" by {self.chosen_by}" if self.chosen_by else "", ""
-        if self.sigma is not None:
-            sigma = f"sigma {self.sigma:.2g}, "
-        result = self.result
+        shape, result = " x ".join(map(str, self.image.shape)), self.result
+        by = f" by {self.chosen_by}" if self.chosen_by else ""
+        sigma = "" if self.sigma is None else f"sigma {self.sigma:.2g}, "
         ran = f"{result.status.name}, {result.n_iter} iterations of {result.solver}, {result.seconds:.2g} s"
         return f"Restoration({shape}, alpha {self.alpha:.3g}{by}, {sigma}{ran})"
 
@@ -146,7 +140,7 @@ class Options:
     """
 
     alpha: Any
-    penalty: Any
+    penalty: Any  # afterwards a tuple of those to choose from
     sigma: float | None
     loss: str
     channel_axis: int | None
@@ -161,8 +155,8 @@ class Options:
         check_counts(least=-math.inf, channel_axis=self.channel_axis)
         check_flags(return_result=self.return_result)
         check_limits(self.tol, self.max_iter, self.run)
-        if self.sigma is not None and not (is_finite_number(self.sigma) and self.sigma >= 0):
-            raise ValueError(f"sigma must be a number >= 0 or None, got {self.sigma!r}")
+        if self.sigma is not None:
+            check_scalars(sigma=self.sigma)
         if self.solver is not None and not offers(self.solver, ImageSolver):
             raise ValueError(
                 f"solver must be None or one for total variation, such as GrowingADMM(), got {self.solver!r}"
@@ -172,22 +166,25 @@ class Options:
             object.__setattr__(self, "alpha", float(self.alpha))
         elif self.alpha is not None and not (isinstance(self.alpha, str) and self.alpha == "held-out"):
             raise ValueError(f"alpha must be a number, 'held-out' or None, got {self.alpha!r}")
-        if self.penalty is not None:
-            self._check_penalty(self.penalty)
+        self._set_shapes(self.penalty if isinstance(self.penalty, tuple) else (self.penalty,))
         if self.loss != "squared" and self.solver is not None and self.solver.smooths:
             raise ValueError(
                 f"loss={self.loss!r} needs a solver of the true objective, such as GrowingADMM(), "
                 f"got {self.solver!r}"
             )
 
-    def _check_penalty(self, penalty: Any) -> None:
-        """Take the strength out of the penalty."""
-        if not isinstance(penalty, TotalVariationL12):
-            raise TypeError(f"penalty must be a TotalVariationL12, got {penalty!r}")
-        if self.loss != "squared" and penalty.colour:
-            raise ValueError(f"loss={self.loss!r} restores channel by channel: give colour=False or None")
-        if penalty.alpha is not None:
-            object.__setattr__(self, "alpha", with_strength(penalty, self.alpha).alpha)
+    def _set_shapes(self, shapes: tuple[Any, ...]) -> None:
+        """Check the penalties to choose from, and take the strength out of them."""
+        for shape in shapes:
+            if not isinstance(shape, TotalVariationL12):
+                raise TypeError(f"penalty must be a TotalVariationL12, got {shape!r}")
+            if self.loss != "squared" and shape.colour:
+                raise ValueError(f"loss={self.loss!r} restores channel by channel: give colour=False or None")
+            if shape.alpha is not None:
+                object.__setattr__(self, "alpha", with_strength(shape, self.alpha).alpha)
+        if self.loss == "poisson":
+            shapes = tuple(replace(shape, bounds=(max(0.0, shape.limits[0]), shape.limits[1])) for shape in shapes)
+        object.__setattr__(self, "penalty", tuple(replace(shape, alpha=None) for shape in shapes))
 
 
 @dataclass(frozen=True)
@@ -196,8 +193,6 @@ class ImageProblem:
 
     Parameters
     ----------
-    shapes : tuple of TotalVariationL12
-        The penalties to choose from, where the caller said none.
     estimate : function, optional
         ``estimate()`` is the noise level, where it can be found.
     rule : function
@@ -215,19 +210,16 @@ class ImageProblem:
     start: Array
     ndim: int
     options: Options
-    shapes: tuple[TotalVariationL12, ...] = ()
     estimate: Callable[[], float] | None = None
     rule: Callable[[float, float], float] = strength_for_noise
     base_tol: float = 0.005
     scale: float | None = None
     opponents: bool = field(default=False)  # whether the unknown are colours along opponent axes
 
-    def __post_init__(self) -> None:
-        given = self.options.penalty
-        shapes = self.shapes if given is None else (replace(given, alpha=None),)
-        if self.options.loss == "poisson":
-            shapes = tuple(replace(shape, bounds=_not_negative(shape.bounds)) for shape in shapes)
-        object.__setattr__(self, "shapes", shapes)
+    @property
+    def shapes(self) -> tuple[TotalVariationL12, ...]:
+        """The penalties to choose from, without a strength."""
+        return self.options.penalty
 
     @cached_property
     def spread(self) -> float:
@@ -241,25 +233,29 @@ class ImageProblem:
 
     @cached_property
     def sigma(self) -> float | None:
-        """The noise, given or estimated; None where it cannot be."""
-        given = self.options.sigma
-        return given if given is not None or self.estimate is None else self.estimate()
+        """The noise, given or estimated; None where it cannot be.
+
+        A larger level than the one returned at most makes an image flat too.
+        """
+        if self.options.sigma is not None:
+            return min(self.options.sigma, self.spread * math.prod(self.start.shape))
+        return None if self.estimate is None else self.estimate()
 
     @property
     def first_strength(self) -> float:
-        """Where a search by data held out begins; any start would do.
+        """Where a search by data held out begins: by noise that all differences show, which is rather too large.
 
-        For counts it is the strength for the squared loss, over the mean count: near the solution the loss is the
-        square over twice that. Their noise, from the differences, is rather too large: the search comes down.
+        The search comes down from there: begun at the strength for noise of a twentieth of the range, it ended at
+        other minima on pages and on few counts. For counts it is the strength for the squared loss, over the mean
+        count: near the solution the loss is the square over twice that.
         """
         if self.options.loss == "absolute":
             return 1.0
         image, xp = self.start, namespace(self.start)
         steps = image[..., 1:] - image[..., :-1]
         noise = math.sqrt(float(xp.mean(xp.abs(steps) ** 2)) / 2) if math.prod(steps.shape) else 0.0
-        strength = self.rule(noise, self.spread) if noise > 0 else 0.02 * self.spread
         mean = float(xp.mean(image)) if self.options.loss == "poisson" else 1.0
-        return strength / mean if mean > 0 else 1.0
+        return self.rule(noise or 0.02 * self.spread, self.spread) / mean if mean > 0 else 1.0
 
     def restore(self) -> Any:
         """The image, or the `Restoration` where the options ask for it."""
@@ -310,15 +306,10 @@ class ImageProblem:
             for shape in self.shapes
         )
         solver = self.options.solver if self.options.loss != "squared" else None
-        options = replace(self.options, penalty=None, tol=tol, solver=solver)
-        return replace(self, options=options, shapes=shapes, base_tol=tol, scale=self.spread, **part)
+        options = replace(self.options, penalty=shapes, tol=tol, solver=solver)
+        return replace(self, options=options, base_tol=tol, scale=self.spread, **part)
 
-    def minimised(
-        self,
-        shape: TotalVariationL12,
-        run: Run | None = None,
-        tol: float | None = None,
-    ) -> Result:
+    def minimised(self, shape: TotalVariationL12, run: Run | None = None, tol: float | None = None) -> Result:
         """The problem solved with a penalty that has its strength; Ctrl-C ends a search, which gives no run, too.
 
         ``tol`` is another tolerance than the caller's.
@@ -331,10 +322,10 @@ class ImageProblem:
         wrapped = Run() if run is None else replace(run, measure=self._measures(run))
         # An automatic smoothing falls with tol, in place of the gradient.
         falls = solver.smooths and shape.smoothing is None and options.tol > 0
-        asked = max(options.tol, self.base_tol) if falls else options.tol
-        limits: dict[str, Any] = {"tol": asked, "max_iter": options.max_iter, "run": wrapped}
-        limits |= {} if tol is None else {"tol": tol}
-        result = minimize(loss, penalty, penalty.project(start), solver, **limits)
+        if tol is None:
+            tol = max(options.tol, self.base_tol) if falls else options.tol
+        start = penalty.project(start)
+        result = minimize(loss, penalty, start, solver, tol=tol, max_iter=options.max_iter, run=wrapped)
         if run is None and result.status is Status.STOPPED:
             raise KeyboardInterrupt
         return result
@@ -374,12 +365,6 @@ class ImageProblem:
             name: lambda x, f=f: f(channels_back(self._channels(x), axis))  # type: ignore[misc]
             for name, f in (run.measure or {}).items()
         }
-
-
-def _not_negative(bounds: Any) -> Any:
-    """The bounds, of which the lower is at least 0."""
-    low, high = bounds or (None, None)
-    return max(0.0, low or 0.0), high
 
 
 def _as_counts(y: Array, A: Any, start: Array) -> Array:

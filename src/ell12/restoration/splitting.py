@@ -9,20 +9,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ell12.backend import is_numpy, norm
-from ell12.checks import check_counts, check_flags, check_positive, check_word, set_numbers
+from ell12.checks import check_counts, check_flags, check_word, set_numbers
 from ell12.operators import adjoint_product, product
 from ell12.operators.krylov import conjugate_gradients
 from ell12.protocols import Array, Iterate, Needs, Point
-from ell12.restoration.smoothed_gradient import (
-    NEGLIGIBLE,
-    SMOOTHED,
-    ImageLoss,
-    Momentum,
-    SmoothImageLoss,
-    VariationPenalty,
-    check_smoothing,
-    descend,
-)
+from ell12.restoration import smoothed_gradient as smooth
 from ell12.restoration.splitting_parts import exact_solver, fit_of, has_exact_solver, normal_product
 
 
@@ -55,7 +46,7 @@ class AlternatingMinimization:
     """
 
     smooths: ClassVar[bool] = True
-    needs: ClassVar[Needs] = Needs(SmoothImageLoss, VariationPenalty)
+    needs: ClassVar[Needs] = Needs(smooth.SmoothImageLoss, smooth.VariationPenalty)
 
     inner: str = "cg"
     accelerated: bool = False
@@ -70,7 +61,7 @@ class AlternatingMinimization:
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a round."""
-        check_smoothing(penalty, smooths=True, bounded=False)
+        smooth.check_smoothing(penalty, smooths=True, bounded=False)
         if loss.scale > 1 or loss.sample_weight is not None:  # then A'A does not bound the curvature
             raise ValueError(
                 f"AlternatingMinimization needs a loss of scale <= 1 without sample_weight, got {loss!r}"
@@ -80,7 +71,7 @@ class AlternatingMinimization:
         # W = 0: the quadratic mu/2 ||D x||^2 in place of the penalty.
         slope = penalty.mu * adjoint_product(D, product(D, start.x))
         first = loss.point(start.x - step(loss.gradient(start) + slope, start.x))
-        return descend(loss, penalty, first, step, Momentum() if self.accelerated else None)
+        return smooth.descend(loss, penalty, first, step, smooth.Momentum() if self.accelerated else None)
 
     def _step(self, loss: Any, penalty: Any, x: Array) -> Callable[[Array, Array], Array]:
         """The change of x, ``(A'A + mu D'D)^-1 gradient``."""
@@ -109,8 +100,6 @@ class TotalVariationDCA:
 
     Parameters
     ----------
-    penalty_weight : float or {"auto"}, default "auto"
-        ADMM's rho; "auto" is 10 alpha over the range of the values of the start: a threshold of a tenth of it.
     inner_tol : float, default 1e-4
         A convex problem ends when x changes by less than this fraction of itself.
     inner_max_iter : int, default 300
@@ -134,9 +123,8 @@ class TotalVariationDCA:
     """
 
     smooths: ClassVar[bool] = False
-    needs: ClassVar[Needs] = Needs(ImageLoss, VariationPenalty)
+    needs: ClassVar[Needs] = Needs(smooth.ImageLoss, smooth.VariationPenalty)
 
-    penalty_weight: float | str = "auto"
     inner_tol: float = 1e-4
     inner_max_iter: int = 300
     cg_tol: float = 1e-5
@@ -147,7 +135,6 @@ class TotalVariationDCA:
     inner: str = "exact"
 
     def __post_init__(self) -> None:
-        check_positive(self.penalty_weight, "penalty_weight", "auto")
         check_flags(convex_start=self.convex_start, warm_start=self.warm_start)
         check_word(self.inner, "inner", "exact", "cg")
         set_numbers(self, "inner_tol", "cg_tol", "least_gain")
@@ -155,9 +142,8 @@ class TotalVariationDCA:
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
         """Yield one iterate per convex problem solved, and None after each step within one."""
-        check_smoothing(penalty, smooths=False)
-        automatic = 10 * (penalty.alpha or 0.1) / penalty.spread(start.x)
-        rho = automatic if self.penalty_weight == "auto" else float(self.penalty_weight)
+        smooth.check_smoothing(penalty, smooths=False)
+        rho = 10 * (penalty.alpha or 0.1) / penalty.spread(start.x)  # a threshold of a tenth of the range
         split = self._splitting(loss, penalty, start.x)
         relief = (0.0 if self.convex_start else 1.0) * penalty.relief(split.W)
         best, idle = math.inf, 0
@@ -216,7 +202,7 @@ class GrowingADMM:
     """
 
     smooths: ClassVar[bool] = False
-    needs: ClassVar[Needs] = Needs(ImageLoss, VariationPenalty)
+    needs: ClassVar[Needs] = Needs(smooth.ImageLoss, smooth.VariationPenalty)
 
     growth: float = 1.05
     first_threshold: float | None = None
@@ -233,7 +219,7 @@ class GrowingADMM:
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
         """Yield one iterate a step, None where the loss is not finite yet."""
-        check_smoothing(penalty, smooths=False)
+        smooth.check_smoothing(penalty, smooths=False)
         split = _Splitting(loss, penalty, start.x, self.cg_tol, self.cg_max_iter)
         rho = split.fit.unit(penalty.alpha) / (self.first_threshold or split.unit)
         if rho == 0:
@@ -256,7 +242,7 @@ class GrowingADMM:
                 yield split.certified(point, objective, average / (1 - self.growth**-count))
                 # The last multipliers go on changing for ever: a run ends where the threshold is negligible.
                 # The objective then fell by 2e-6 of itself in 50 steps.
-                if split.fit.unit(penalty.alpha) / rho < NEGLIGIBLE * split.unit:
+                if split.fit.unit(penalty.alpha) / rho < smooth.NEGLIGIBLE * split.unit:
                     return
             split.scale_multipliers(1 / self.growth)
             rho *= self.growth
@@ -312,7 +298,7 @@ class _Splitting:
         in units of the smoothing that other solvers have, counts like a violation.
         """
         away = max(norm(self.steps - self.W) / math.sqrt(math.prod(self.x.shape)), self.fit.distance)
-        apart = self.penalty.alpha * away / (SMOOTHED * self.unit)
+        apart = self.penalty.alpha * away / (smooth.SMOOTHED * self.unit)
         iterate = Iterate(point, objective, max(self.penalty.size(left), apart), exact=True)
         return iterate if math.isfinite(objective) else None
 

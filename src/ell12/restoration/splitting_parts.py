@@ -194,9 +194,8 @@ def _fidelity_symbol(A: Any, x: Array) -> Any:
         return as_array_of(A.mask, x)
     axes = tuple(range(len(A.mask.shape)))
     mirrored = xp.roll(xp.flip(A.mask), (1,) * len(axes), axis=axes)
-    return (
-        as_array_of(A.mask, x) + as_array_of(mirrored, x)
-    ) / 2  # a coefficient of a real image determines its conjugate
+    both = as_array_of(A.mask, x) + as_array_of(mirrored, x)  # a coefficient of a real image gives its conjugate
+    return both / 2
 
 
 def _solve_cosine(right: np.ndarray, symbol: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:

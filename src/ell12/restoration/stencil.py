@@ -194,13 +194,5 @@ class Sweep:
     def _new_scratch(self) -> tuple[Array, ...]:
         width = 16 * (self.space[-1] // 16 + 2)  # whole lines of the cache, with room for one pixel more
         if self.flat:
-            return (_aligned((STEPS + 1, 5, width), self.dtype),)
-        return _aligned((6, width), self.dtype), np.empty(self.space[1:], self.dtype)
-
-
-def _aligned(shape: tuple[int, ...], dtype: Any) -> Array:
-    """An array with undefined entries that begins with a line of the cache, as vector instructions like it."""
-    size = math.prod(shape) * dtype.itemsize
-    memory = np.empty(size + 64, np.uint8)
-    start = -memory.ctypes.data % 64
-    return memory[start : start + size].view(dtype).reshape(shape)
+            return (np.empty((STEPS + 1, 5, width), self.dtype),)
+        return np.empty((6, width), self.dtype), np.empty(self.space[1:], self.dtype)

@@ -25,8 +25,6 @@ from ell12.restoration.splitting import GrowingADMM
 from ell12.restoration.stencil import Sweep, cost, envelope_and_gradient, shrunk
 from ell12.restoration.stencil_cuda import sweep_on_gpu
 
-Bounds = tuple[float | None, float | None]
-
 # Images of fewer pixels are restored by plain operations, so that they do not load the compiler.
 SWEPT_FROM = 2**10
 
@@ -67,7 +65,7 @@ class TotalVariationL12(PenaltyBase):
     colour : bool, optional
         Whether three real channels are colours, restored as one problem: ``sum_c w_c TV((T x)_c)`` with T the
         orthogonal axes R+G+B, R-B and R-2G+B, and w 1 for the first, brightness, 2 for the others, whose
-        smoothing is doubled too. None: where their edges agree, which is looked up; otherwise, and with False,
+        smoothing is doubled too. None: where their edges agree, which is found out; otherwise, and with False,
         channel by channel. Only the functions of images ask for it.
     ndim : int, default 2
         How many of the last axes make an image, the others counting images. The functions of images set it.
@@ -93,7 +91,7 @@ class TotalVariationL12(PenaltyBase):
     isotropic: bool = False
     smoothing: float | None = None
     boundary: str = "neumann"
-    bounds: Bounds | None = None
+    bounds: Any = None
     spacing: Any = None
     colour: bool | None = None
     ndim: int = 2
@@ -176,12 +174,9 @@ class TotalVariationL12(PenaltyBase):
 
         Without smoothing the penalty has subgradients instead, and the best that a few steps find is taken.
         """
-        total = gradient + self.slope(x, -gradient)
+        slope = self.value_and_gradient(x)[1] if self.smoothing else nearest_subgradient(self, x, -gradient)
+        total = gradient + slope
         return self.size(total if self.bounds is None else x - self.project(x - total))
-
-    def slope(self, x: Array, target: Array) -> Array:
-        """The gradient at x; without smoothing a subgradient near the target."""
-        return self.value_and_gradient(x)[1] if self.smoothing else nearest_subgradient(self, x, target)
 
     def shrink(self, differences: Array, rho: float, l2_weight: float) -> Array:
         """The W nearest to the differences that costs least: ``penalty(W) + rho/2 ||W - differences||^2``.
@@ -240,8 +235,7 @@ class TotalVariationL12(PenaltyBase):
     @property
     def limits(self) -> tuple[float, float]:
         """The bounds as numbers."""
-        low, high = self.bounds or (None, None)
-        return -math.inf if low is None else low, math.inf if high is None else high
+        return self.bounds or (-math.inf, math.inf)
 
     def project(self, x: Array) -> Array:
         """The nearest image within the bounds."""
@@ -278,21 +272,19 @@ def nearest_subgradient(penalty: TotalVariationL12, x: Array, target: Array, ste
     return adjoint_product(D, v) - relief
 
 
-def _as_bounds(bounds: Any) -> Bounds | None:
+def _as_bounds(bounds: Any) -> tuple[float, float] | None:
+    """The bounds as numbers, infinite ones where there is none; None without either."""
     if bounds is None:
         return None
     try:
-        low, high = bounds
+        low, high = (k * math.inf if value is None else value for k, value in zip((-1, 1), bounds, strict=True))
     except (TypeError, ValueError):
-        raise ValueError(f"bounds must be two numbers or None, got {bounds!r}") from None
-    if low is None and high is None:
-        return None
-    for value in (low, high):
-        if value is not None and (not is_number(value) or math.isnan(value)):
-            raise ValueError(f"bounds must be two numbers or None, got {bounds!r}")
-    if low is not None and high is not None and not low <= high:
+        low = high = math.nan
+    if not (is_number(low) and is_number(high)) or math.isnan(low) or math.isnan(high):
+        raise ValueError(f"bounds must be two numbers or None, got {bounds!r}")
+    if low > high:
         raise ValueError(f"bounds must be ordered, got {bounds!r}")
-    return (None if low is None else float(low), None if high is None else float(high))
+    return None if (low, high) == (-math.inf, math.inf) else (float(low), float(high))
 
 
 class ImageArguments(TypedDict, total=False):

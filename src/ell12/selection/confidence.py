@@ -296,7 +296,7 @@ def _inverse_of(fit: LocalModel, inverse: str) -> tuple[str, LocalModel]:
     if inverse == "exact":
         raise ValueError(
             "inverse='exact' needs a unique finite fit without a penalty: fewer features than samples, no column"
-            " that depends on others, and classes that cannot be told apart without error. Try 'nodewise'"
+            " that depends on others, and classes that cannot be separated without error. Try 'nodewise'"
         )
     return "nodewise", fit
 

@@ -70,7 +70,7 @@ class CriteriaPath:
     def best(self, name: str = "ebic") -> int:
         """The number of the strength whose criterion is least; of equals that of the largest alpha."""
         check_word(name, "name", *CRITERIA)
-        values = as_numpy({"aic": self.aic, "bic": self.bic, "ebic": self.ebic}[name])
+        values = as_numpy(getattr(self, name))
         if not np.isfinite(values).any():
             raise ValueError(
                 f"no alpha has a finite {name.upper()}: at each the degrees of freedom exceed half of the"
@@ -97,16 +97,14 @@ class CriteriaPath:
         ----------
         Breheny, doi:10.1093/biostatistics/kxy004; Miller & Breheny, doi:10.1002/bimj.201800096.
         """
-        counts = np.zeros((2, len(self.alphas)))
+        counts = np.zeros((len(self.alphas), 2))
         for problem, path in zip(self._problems, self._runs, strict=True):
             penalty = problem.coefficient_penalty(self._penalty)
-            counts += np.transpose(
-                [
-                    _false_and_selected(problem, with_alpha(penalty, float(alpha)), as_vector(run.x))
-                    for alpha, run in zip(self.alphas, path, strict=True)
-                ]
-            )
-        return np.minimum(counts[0] / np.maximum(counts[1], 1), 1) * (counts[1] > 0)
+            for k, run in enumerate(path):
+                own = with_alpha(penalty, float(self.alphas[k]))
+                counts[k] += _false_and_selected(problem, own, as_vector(run.x))
+        false, selected = counts.T
+        return np.minimum(false / np.maximum(selected, 1), 1) * (selected > 0)
 
     def refit(self, name: str = "ebic") -> Any:
         """The model of the features that a criterion chooses, fitted without a penalty.
@@ -140,33 +138,31 @@ class CriteriaPath:
     @property
     def table(self) -> Any:
         """A DataFrame with a row for each alpha."""
-        names = ("alphas", "n_selected", "df", "deviance", *CRITERIA)
-        return data_frame({name: as_numpy(getattr(self, name)) for name in names}).rename(
-            columns={"alphas": "alpha"}
-        )
+        names = ("n_selected", "df", "deviance", *CRITERIA)
+        columns = {name: as_numpy(getattr(self, name)) for name in names}
+        return data_frame({"alpha": as_numpy(self.alphas)} | columns)
 
     @property
     def _chosen(self) -> Any:
         """What each criterion chooses, a row each."""
         names = [name for name in CRITERIA if np.isfinite(as_numpy(getattr(self, name))).any()]
         rows = self.table.iloc[[self.best(name) for name in names]].drop(columns=list(CRITERIA))
-        values = [float(getattr(self, name)[self.best(name)]) for name in names]
-        return rows.assign(value=values).set_index(
-            data_frame({"criterion": [name.upper() for name in names]}).criterion
-        )
+        rows["value"] = [float(as_numpy(getattr(self, name)).min()) for name in names]
+        rows.insert(0, "criterion", [name.upper() for name in names])
+        return rows
 
     @property
     def _caption(self) -> str:
-        size = len(self.alphas)
-        return f"{type(self._model).__name__}: the best of {size} strengths, {self.n_observations:,} observations"
+        name = type(self._model).__name__
+        return f"{name}: the best of {len(self.alphas)} strengths, {self.n_observations:,} observations"
 
     def __repr__(self) -> str:
-        chosen = self._chosen.reset_index()
+        chosen = self._chosen
         rows = "no strength has a finite criterion" if chosen.empty else chosen.to_string(**PRINTED)
         return f"{self._caption}\n{rows}"
 
     def _repr_html_(self) -> str:
-        return f"<p>{self._caption}</p>{self._chosen.reset_index().to_html(**PRINTED)}"
+        return f"<p>{self._caption}</p>{self._chosen.to_html(**PRINTED)}"
 
 
 def information_criteria(
@@ -306,24 +302,20 @@ def _coefficients(
     model: Any, problems: list[FitProblem], penalty: Any, runs: list[list[Result]]
 ) -> tuple[Any, Array, Array]:
     """The coefficients and intercepts of a path as `CriteriaPath` has them, and how many features it selects."""
-    columns, levels, selected = [], [], []
-    for results in zip(*runs, strict=True):
-        pairs = [
-            problem.coefficients(model._final(problem, as_vector(run.x), penalty))
-            for problem, run in zip(problems, results, strict=True)
-        ]
-        xp = namespace(pairs[0][0])
-        coef = xp.concat([coef for coef, _ in pairs])
-        selected.append(int(np.any(as_numpy(coef) != 0, axis=0).sum()))
-        columns.append(
-            [scipy.sparse.csc_array(row[:, None]) for row in coef] if problems[0].out_of_memory else coef
-        )
-        levels.append(xp.astype(xp.concat([level for _, level in pairs]), coef.dtype))
-    intercepts = xp.stack(levels, axis=-1)
-    if problems[0].out_of_memory:
-        rows = [scipy.sparse.hstack(parts, format="csc") for parts in zip(*columns, strict=True)]
-        return (rows[0] if len(rows) == 1 else rows), _one(intercepts), np.array(selected)
-    return _one(xp.stack(columns, axis=-1)), _one(intercepts), np.array(selected)
+    far = problems[0].out_of_memory
+    parts = []
+    for problem, path in zip(problems, runs, strict=True):
+        pairs = (problem.coefficients(model._final(problem, as_vector(run.x), penalty)) for run in path)
+        parts.append([(scipy.sparse.csc_array(coef.T) if far else coef, level) for coef, level in pairs])
+    xp = namespace(parts[0][0][1])
+    intercepts = xp.concat([xp.stack([level for _, level in path], axis=-1) for path in parts])
+    if far:
+        rows = [scipy.sparse.hstack([coef for coef, _ in path], format="csc") for path in parts]
+        used = sum(map(abs, rows)) != 0
+        return (rows[0] if len(rows) == 1 else rows), _one(intercepts), np.asarray(used.sum(axis=0))
+    coefs = xp.concat([xp.stack([coef for coef, _ in path], axis=-1) for path in parts])
+    selected = np.any(as_numpy(coefs) != 0, axis=0).sum(axis=0)
+    return _one(coefs), _one(xp.astype(intercepts, coefs.dtype)), selected
 
 
 def _one(values: Array) -> Array:

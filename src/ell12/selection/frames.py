@@ -6,13 +6,13 @@ import math
 from typing import Any
 
 
-def data_frame(columns: dict[str, Any]) -> Any:
+def data_frame(columns: dict[str, Any], index: Any = None) -> Any:
     """A DataFrame of these columns."""
     try:
         import pandas as pd
     except ImportError as error:
         raise ImportError("tables need pandas (ell12's extra tables)") from error
-    return pd.DataFrame(columns)
+    return pd.DataFrame(columns, index)
 
 
 def significant(value: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,6 +20,7 @@ from ell12.linear_model.sparse_model import SparseLinearModel
 from ell12.minimization import Result, Status
 from ell12.path import alpha_grid, falling, grid_size
 from ell12.protocols import Array, with_alpha
+from ell12.selection.local_model import varying
 
 
 def complementary_pairs(
@@ -60,71 +60,24 @@ class Entries:
     n_runs: int
 
 
-class Selector(ABC):
-    """What selects features on a half of the samples.
+class PathSelector:
+    """The path of one of the estimators of `ell12.linear_model`: its strengths fall until enough have come in.
 
     Attributes
     ----------
+    data : Data
+        All samples.
     unit : array of shape (n_features,)
         The number of each feature's group, or its own: what is selected as a whole.
     free : array of shape (n_units,)
         Those in every model, which are not selected but given.
     candidates : array of shape (n_units,)
         Those to select from.
-    alphas : array, optional
-        The strengths of a path.
+    alphas : array of shape (n_strengths,)
+        The strengths of the path.
     seen : estimator
         What took note of the features.
     """
-
-    seen: Any
-    unit: Array
-    free: Array
-    candidates: Array
-    alphas: Array | None
-    model: Any
-    X: Any
-    y: Any
-    sample_weight: Any
-
-    @property
-    def n_strengths(self) -> int:
-        """How many strengths there are; one where there is no path."""
-        return 1 if self.alphas is None else self.alphas.size
-
-    @property
-    def rows(self) -> Array:
-        """The samples to make halves of: those of positive weight."""
-        n = self.X.shape[0]
-        return np.arange(n) if self.sample_weight is None else np.flatnonzero(self.sample_weight > 0)
-
-    @abstractmethod
-    def strata(self) -> tuple[Array | None, str]:
-        """The labels of which every half has its share, if any; and what to call those that it cannot lack."""
-
-    @abstractmethod
-    def entered(self, rows: Array, most: int, seed: int) -> tuple[Array, Array, list[Result]]:
-        """At which strength each unit came in, its largest coefficient there, and the runs.
-
-        The strength is a number, that behind the last for units that never came in.
-        """
-
-    def select(self, rows: Array, most: int, seed: int) -> Entries:
-        """The first ``most`` candidates to come in; at the same strength the larger coefficient came first."""
-        strengths, sizes, runs = self.entered(rows, most, seed)
-        order = np.lexsort((-sizes, strengths))
-        chosen = order[self.candidates[order] & (strengths[order] < self.n_strengths)][:most]
-        failed = [replace(run, x=None, history={}) for run in runs if not run.converged]
-        return Entries(chosen, strengths[chosen], failed, len(runs))
-
-    def _rows(self, rows: Array) -> tuple[Any, ...]:
-        """X, y and the weights of some samples."""
-        parts = (self.X, self.y, self.sample_weight)
-        return tuple(None if part is None else part[rows] for part in parts)
-
-
-class PathSelector(Selector):
-    """The path of one of the estimators of `ell12.linear_model`: its strengths fall until enough have come in."""
 
     def __init__(self, model: SparseLinearModel, alphas: Any, eps: float) -> None:
         self.model = self.seen = model
@@ -135,64 +88,51 @@ class PathSelector(Selector):
         check_in_memory(X, self.model)
         check_numpy(X, "StabilitySelection")
         model, (alphas, eps) = self.model, self.grid
-        self.X, self.y, self.sample_weight, _ = data = model._observed(X, y, sample_weight)
+        self.data = model._observed(X, y, sample_weight)
         model._check_numbers()
         check_enough(self)
-        problems, features = model._problems(data), self.X.shape[1]
+        problems, features = model._problems(self.data), self.data.X.shape[1]
         self.penalty = penalty = with_alpha(model.penalty, 1.0)
         model._check_shape(penalty)
         self.unit = penalty.units(features)
-        count = int(self.unit.max()) + 1
-        weights = vars(penalty).get("weights")
+        count, weights = int(self.unit.max()) + 1, vars(penalty).get("weights")
         factors = np.ones(count) if weights is None else np.zeros(count) + as_numpy(weights)
         self.free = factors == 0
-        varies = np.bincount(self.unit, _varies(problems[0], features), count) > 0
+        varies = np.bincount(self.unit, varying(problems[0], features), count) > 0
         self.candidates = (factors > 0) & np.isfinite(factors) & varies
         size = grid_size(alphas, 25)
         # Of noise alone halves have gradients that are larger by the root of 2 than those of all samples.
         top = 0.0 if size is None else 2**0.5 * model._first_strength(problems, penalty)
         self.alphas = falling(alphas) if size is None else alpha_grid(top, size, eps)
+        self.n_strengths = self.alphas.size
 
-    def strata(self) -> tuple[Array | None, str]:
-        """The classes, or which samples had their event."""
-        return self.model._strata(self.y), "event" if isinstance(self.model, L12CoxRegressor) else "class"
+    @property
+    def strata(self) -> Array | None:
+        """The classes, or which samples had their event, of which every half has its share."""
+        return self.model._strata(self.data.y)
 
-    def entered(self, rows: Array, most: int, seed: int) -> tuple[Array, Array, list[Result]]:  # noqa: ARG002
-        """A path for each problem; of several, a unit has come in where it has in one."""
-        runs: list[Result] = []
-        parts: list[tuple[Array, ...]] = []
-        for problem in self.model._problems(Data(*self._rows(rows))):
-            entries = self._most_entries(problem, most)
-            found = self.model._solve(problem, self.penalty, self.alphas, most_entries=entries)
+    def entered(self, rows: Array, most: int, _seed: int) -> tuple[Array, list[Result]]:
+        """The largest modulus of each unit's coefficients at each strength; of several problems the largest."""
+        sizes, runs = np.zeros((self.n_strengths, self.free.size)), []
+        members = np.bincount(self.unit)
+        entries = np.sort(members[~self.free])[::-1][:most].sum() + members[self.free].sum()
+        for problem in self.model._problems(self.data.rows(rows)):
+            enough = int(entries) * problem.n_rows + problem.n_intercepts  # beyond, more than most have come in
+            found = self.model._solve(problem, self.penalty, self.alphas, most_entries=enough)
             if any(result.status is Status.STOPPED for result in found):
                 raise KeyboardInterrupt  # which a run answers with what it has; a selection is not to be had
-            parts.append(self._used(problem, [result.x for result in found]))
+            moduli = np.abs(np.stack([result.x for result in found]).reshape(len(found), -1))
+            strengths, places = np.nonzero(moduli[:, : self.unit.size * problem.n_rows])
+            units = self.unit[places // problem.n_rows]  # entries of a feature side by side, intercepts behind
+            np.maximum.at(sizes, (strengths, units), moduli[strengths, places])
             runs += found
-        strengths, units, sizes = (np.concatenate(part) for part in zip(*parts, strict=True))
-        order = np.lexsort((sizes, -strengths))  # so that the first to come in, and the largest, is written last
-        first, size = np.full(self.free.size, self.n_strengths), np.zeros(self.free.size)
-        first[units[order]], size[units[order]] = strengths[order], sizes[order]
-        return first, size, runs
-
-    def _used(self, problem: Any, solutions: list[Any]) -> tuple[Array, ...]:
-        """The strength, the unit and the modulus of all coefficients that are not zero."""
-        flat = np.stack(solutions).reshape(len(solutions), -1)
-        strengths, entries = np.nonzero(flat)
-        features = entries // problem.n_rows  # those of a feature side by side, intercepts behind
-        kept = features < self.unit.size
-        return strengths[kept], self.unit[features[kept]], np.abs(flat[strengths, entries][kept])
-
-    def _most_entries(self, problem: Any, most: int) -> int:
-        """The number of entries beyond which more than ``most`` candidates have come in."""
-        members = np.bincount(self.unit)
-        features = np.sort(members[~self.free])[::-1][:most].sum() + members[self.free].sum()
-        return int(features) * problem.n_rows + problem.n_intercepts
+        return sizes, runs
 
 
-class FitSelector(Selector):
+class FitSelector:
     """Any other estimator at its own settings: the largest coefficients, or importances, that are not zero."""
 
-    alphas = None
+    n_strengths = 1
 
     def __init__(self, model: Any, seen: Any) -> None:
         self.model, self.seen = model, seen
@@ -203,25 +143,25 @@ class FitSelector(Selector):
             check_container(values, name)
         check_in_memory(X, self.model)
         with naming("X", "y"):
-            self.X, self.y = validate_data(self.seen, X, y, accept_sparse=("csr", "csc"), multi_output=True)
-        self.sample_weight = None
+            X, y = validate_data(self.seen, X, y, accept_sparse=("csr", "csc"), multi_output=True)
         if sample_weight is not None:
             check_numbers(sample_weight=sample_weight)
             with naming("sample_weight"):
-                self.sample_weight = _check_sample_weight(sample_weight, self.X)
+                sample_weight = _check_sample_weight(sample_weight, X)
+        self.data = Data(X, y, sample_weight)
         check_enough(self)
-        features = self.X.shape[1]
-        self.unit, self.free = np.arange(features), np.zeros(features, dtype=bool)
-        ends = [part.toarray() if scipy.sparse.issparse(part) else part for part in (self.X.min(0), self.X.max(0))]
+        self.unit, self.free = np.arange(X.shape[1]), np.zeros(X.shape[1], dtype=bool)
+        ends = [part.toarray() if scipy.sparse.issparse(part) else part for part in (X.min(0), X.max(0))]
         self.candidates = np.ravel(ends[0] < ends[1])
 
-    def strata(self) -> tuple[Array | None, str]:
+    @property
+    def strata(self) -> Array | None:
         """The classes of a classifier."""
-        return self.y if is_classifier(self.model) and np.ndim(self.y) == 1 else None, "class"
+        return self.data.y if is_classifier(self.model) and np.ndim(self.data.y) == 1 else None
 
-    def entered(self, rows: Array, most: int, seed: int) -> tuple[Array, Array, list[Result]]:  # noqa: ARG002
+    def entered(self, rows: Array, _most: int, seed: int) -> tuple[Array, list[Result]]:
         """All at the one strength; random numbers that the estimator leaves open begin with the half's own."""
-        model, (X, y, weight) = clone(self.model), self._rows(rows)
+        model, (X, y, weight, _) = clone(self.model), self.data.rows(rows)
         names = [name for name in model.get_params() if name.split("__")[-1] == "random_state"]
         model.set_params(**{name: seed for name in names if model.get_params()[name] is None})
         model.fit(X, y) if weight is None else model.fit(X, y, sample_weight=weight)
@@ -230,34 +170,39 @@ class FitSelector(Selector):
             raise ValueError(f"estimator must have coef_ or feature_importances_ after fit, got {self.model!r}")
         values = getattr(model, found[0])
         values = np.asarray(values.toarray() if hasattr(values, "toarray") else values)
-        sizes = np.abs(values.reshape(-1, self.unit.size)).max(axis=0)
-        return np.where(sizes > 0, 0, 1), sizes, []
+        return np.abs(values.reshape(-1, self.unit.size)).max(axis=0)[None], []
+
+
+Selector = PathSelector | FitSelector
+
+
+def used_rows(selector: Selector) -> Array:
+    """The samples to make halves of: those of positive weight."""
+    X, _, weight, _ = selector.data
+    return np.arange(X.shape[0]) if weight is None else np.flatnonzero(weight > 0)
+
+
+def select(selector: Selector, rows: Array, most: int, seed: int) -> Entries:
+    """The first ``most`` candidates to come in; at the same strength the larger coefficient came first."""
+    sizes, runs = selector.entered(rows, most, seed)
+    first = np.where(sizes.any(axis=0), np.argmax(sizes > 0, axis=0), len(sizes))
+    largest = np.append(sizes, 0 * sizes[:1], axis=0)[first, np.arange(first.size)]
+    order = np.lexsort((-largest, first))
+    chosen = order[selector.candidates[order] & (first[order] < len(sizes))][:most]
+    failed = [replace(run, x=None, history={}) for run in runs if not run.converged]
+    return Entries(chosen, first[chosen], failed, len(runs))
 
 
 def check_enough(selector: Selector) -> None:
     """Raise where there are too few samples, or too few of a class, for two halves."""
-    rows, (strata, kind) = selector.rows, selector.strata()
+    rows, strata = used_rows(selector), selector.strata
     if rows.size < 4:  # a half of one has no spread
         raise ValueError(
             f"X must hold at least 4 samples of positive weight for two halves, got n_samples = {rows.size}"
         )
     if strata is None:
         return
-    labels, counts = np.unique(strata[rows], return_counts=True)
-    if kind == "event":
-        if strata[rows].sum() < 2:
-            raise ValueError("y must hold at least 2 events of positive weight, so that both halves have one")
-    elif counts.min() < 2:
-        label = labels[np.argmin(counts)]
-        name = selector.model.classes_[label] if isinstance(selector, PathSelector) else label
-        raise ValueError(
-            "y must hold at least 2 samples of positive weight of each class, so that both halves have one; it"
-            f" holds one of class {name!r}"
-        )
-
-
-def _varies(problem: Any, features: int) -> Array:
-    """Which columns are not constant (or zero, without an intercept): those in which the loss bends at zero."""
-    loss, classes = problem.loss, problem.n_classes or 1
-    bends = as_numpy(loss.column_curvatures(loss.point(loss.start()))) > 0
-    return bends[: features * classes].reshape(features, classes).any(axis=1)
+    is_survival = isinstance(selector.model, L12CoxRegressor)
+    if strata[rows].sum() < 2 if is_survival else np.unique(strata[rows], return_counts=True)[1].min() < 2:
+        what = "2 events of positive weight" if is_survival else "2 samples of positive weight of each class"
+        raise ValueError(f"y must hold at least {what}, so that both halves have one")

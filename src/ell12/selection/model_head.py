@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from sklearn.base import is_classifier
 
 from ell12.backend import as_numpy
@@ -16,7 +15,7 @@ from ell12.linear_model.criteria import CRITERIA
 from ell12.linear_model.cross_validation import AlphaSearch
 from ell12.linear_model.fit_problem import Data
 from ell12.minimization import Status
-from ell12.operators import select_columns
+from ell12.operators import select_columns, to_dense
 from ell12.protocols import Array
 from ell12.selection.frames import significant
 
@@ -28,8 +27,7 @@ def deviations(data: Data, features: Array) -> Array:
     weight = None if data.sample_weight is None else as_numpy(data.sample_weight)
     found = np.ones(data.X.shape[1])
     if features.size:
-        part = select_columns(data.X, features)
-        part = np.asarray(part.toarray() if scipy.sparse.issparse(part) else as_numpy(part), dtype=float)
+        part = np.asarray(as_numpy(to_dense(select_columns(data.X, features))), dtype=float)
         part = part - np.average(part, axis=0, weights=weight)
         found[features] = np.sqrt(np.average(part**2, axis=0, weights=weight))
     return found
@@ -111,13 +109,10 @@ def goodness(model: Any, X: Any, y: Any, data: Data) -> str:
 
 def _status(model: Any) -> str:
     """How the fit ended, in the words of `ell12.Status`."""
-    results = model.results_
-    if not results:
-        return "Stochastic steps, which have no certificate."
-    counts = Counter(result.status for result in results)
-    parts = []
-    for status, count in counts.items():
-        converged = "Converged" if status is Status.CONVERGED else "Not converged"
-        share = f" ({count} of {len(results)} problems)" if len(counts) > 1 else ""
-        parts.append(f"{converged}{share}: {status.value}")
-    return " ".join(parts)
+    counts, total = Counter(result.status for result in model.results_), len(model.results_)
+    parts = [
+        f"{'C' if status is Status.CONVERGED else 'Not c'}onverged"
+        f"{f' ({count} of {total} problems)' if len(counts) > 1 else ''}: {status.value}"
+        for status, count in counts.items()
+    ]
+    return " ".join(parts) or "Stochastic steps, which have no certificate."

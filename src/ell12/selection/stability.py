@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain, repeat
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,18 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 from ell12.checks import check_counts, check_positive, check_word, is_finite_number, naming
 from ell12.linear_model import L12Regressor
 from ell12.linear_model.cross_validation import AlphaSearch
-from ell12.linear_model.sparse_model import SparseLinearModel, warn_if_not_converged
+from ell12.linear_model.sparse_model import SparseLinearModel, keep_arguments, warn_if_not_converged
 from ell12.plots import plot_stability
 from ell12.protocols import Array
-from ell12.selection.half_samples import Entries, FitSelector, PathSelector, Selector, complementary_pairs
+from ell12.selection.half_samples import (
+    Entries,
+    FitSelector,
+    PathSelector,
+    Selector,
+    complementary_pairs,
+    select,
+    used_rows,
+)
 
 # A plain call asks for this threshold: of 0.55 to 0.95 it found the most true features at the same promise
 # (`stability` in docs/decisions/studies.md).
@@ -102,23 +109,24 @@ def settle(
     def bound(q: int, share: float) -> float:
         return expected_false_bound(q, n_features, share, n_subsamples, assumption)
 
-    if most_selected is not None:
+    share = THRESHOLD if threshold is None else float(threshold)
+    wanted = (1 + ROUNDING) * (1.0 if expected_false is None else float(expected_false))
+    if most_selected is None:
+        q = bisect_left(range(1, n_features + 1), True, key=lambda q: bool(bound(q, share) > wanted))
+        least = bound(1, share)
+    else:
         q = int(min(most_selected, n_features))
-        if threshold is None and expected_false is not None:
-            threshold = _least_threshold(bound, q, float(expected_false), n_subsamples)
-        threshold = THRESHOLD if threshold is None else float(threshold)
-        return Settings(q, threshold, bound(q, threshold))
-    threshold = THRESHOLD if threshold is None else float(threshold)
-    wanted = 1.0 if expected_false is None else float(expected_false)
-    counts = range(1, n_features + 1)
-    q = bisect_left(counts, True, key=lambda q: bool(bound(q, threshold) > (1 + ROUNDING) * wanted))
-    if q < 1 and expected_false is not None:
+        least = bound(q, 1.0)
+        if threshold is None and expected_false is not None:  # the least share of the halves that keeps to it
+            shares = np.arange(n_subsamples // 2 + 1, n_subsamples + 1) / n_subsamples
+            share = next((float(share) for share in shares if bound(q, share) <= wanted), 1.0)
+    if expected_false is not None and least > wanted:
         raise ValueError(
-            f"expected_false={expected_false} is too small for {n_features} features and threshold={threshold:g}:"
-            f" a half could not select one. Give {bound(1, threshold):.3g} at least, or a higher threshold"
+            f"expected_false={expected_false} is too small for {n_features} features, threshold={threshold} and"
+            f" most_selected={most_selected}: give {least:.3g} at least, a higher threshold or fewer to select"
         )
     q = max(q, 1)
-    return Settings(q, threshold, bound(q, threshold))
+    return Settings(q, share, bound(q, share))
 
 
 def _check(threshold: Any, expected_false: Any, most_selected: Any, assumption: Any) -> None:
@@ -129,19 +137,8 @@ def _check(threshold: Any, expected_false: Any, most_selected: Any, assumption: 
     check_counts(least=1, most_selected=most_selected)
     if assumption is not None:
         check_word(assumption, "assumption", "unimodal")
-    if threshold is not None and expected_false is not None and most_selected is not None:
+    if None not in (threshold, expected_false, most_selected):
         raise ValueError("most_selected follows from threshold and expected_false: give two of the three")
-
-
-def _least_threshold(bound: Any, q: int, wanted: float, n_subsamples: int) -> float:
-    """The least share of the subsamples that keeps to a bound: a multiple of ``1/n_subsamples``."""
-    for count in range(n_subsamples // 2 + 1, n_subsamples + 1):
-        if bound(q, count / n_subsamples) <= (1 + ROUNDING) * wanted:
-            return count / n_subsamples
-    raise ValueError(
-        f"expected_false={wanted:g} is too small for most_selected={q}: even features that all subsamples select"
-        f" may be {bound(q, 1.0):.3g} false ones"
-    )
 
 
 def _unimodal_factor(chance: float, threshold: float, n_pairs: int) -> float:
@@ -280,16 +277,7 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
-        self.estimator = estimator
-        self.n_subsamples = n_subsamples
-        self.threshold = threshold
-        self.expected_false = expected_false
-        self.most_selected = most_selected
-        self.assumption = assumption
-        self.alphas = alphas
-        self.eps = eps
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+        keep_arguments(self, locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> StabilitySelection:
         """Select features on all halves.
@@ -314,16 +302,9 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         n_candidates = int(selector.candidates.sum())
         if n_candidates == 0:
             raise ValueError("X has no column that varies and is penalised: there is nothing to select from")
-        settings = settle(
-            n_candidates,
-            self.n_subsamples,
-            threshold=self.threshold,
-            expected_false=self.expected_false,
-            most_selected=self.most_selected,
-            assumption=self.assumption,
-        )
-        halves = list(self._selections(selector, settings.most_selected, random))
-        self._take_note(selector.seen)
+        names = ("threshold", "expected_false", "most_selected", "assumption")
+        settings = settle(n_candidates, self.n_subsamples, **{name: getattr(self, name) for name in names})
+        halves = self._selections(selector, settings.most_selected, random)
         self.threshold_, self.bound_ = settings.threshold, settings.bound
         self.most_selected_, self.n_candidates_ = settings.most_selected, n_candidates
         self._count(selector, halves)
@@ -348,29 +329,21 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return self.frequencies_ >= self.threshold_ - ROUNDING
 
-    def _selector(self) -> Any:
+    def _selector(self) -> Selector:
         """What selects on a half."""
         model = L12Regressor() if self.estimator is None else clone(self.estimator)
         if isinstance(model, SparseLinearModel) and not isinstance(model, AlphaSearch):
             return PathSelector(model, self.alphas, self.eps)
         return FitSelector(model, clone(self))
 
-    def _selections(self, selector: Selector, most: int, random: np.random.RandomState) -> Iterator[Entries]:
+    def _selections(self, selector: Selector, most: int, random: np.random.RandomState) -> list[Entries]:
         """What each half selects, pair by pair."""
-        rows, strata = selector.rows, selector.strata()[0]
+        rows, strata = used_rows(selector), selector.strata
         n_pairs = self.n_subsamples // 2
         pairs = list(complementary_pairs(n_pairs, rows, None if strata is None else strata[rows], random))
-        seeds = random.randint(2**31 - 1, size=(n_pairs, 2))
-        tasks = (delayed(_select_pair)(selector, *each) for each in zip(pairs, repeat(most), seeds))
-        yield from chain.from_iterable(Parallel(n_jobs=self.n_jobs, return_as="generator")(tasks))
-
-    def _take_note(self, estimator: Any) -> None:
-        """What fit has seen is what took note of it."""
-        self.__dict__.pop("feature_names_in_", None)
-        seen = vars(estimator)
-        self.n_features_in_ = seen["n_features_in_"]
-        if "feature_names_in_" in seen:
-            self.feature_names_in_ = seen["feature_names_in_"]
+        seeds = random.randint(2**31 - 1, size=2 * n_pairs).tolist()
+        halves = zip(chain.from_iterable(pairs), seeds, strict=True)
+        return Parallel(n_jobs=self.n_jobs)(delayed(select)(selector, half, most, seed) for half, seed in halves)
 
     def _count(self, selector: Selector, halves: list[Entries]) -> None:
         """The frequencies, of what each half has selected."""
@@ -379,14 +352,13 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
             counts[half.strengths, half.chosen] += 1
         shares = np.cumsum(counts, axis=0) / len(halves)
         shares[:, selector.free] = 1.0
+        for name in ("alphas_", "path_frequencies_", "feature_names_in_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+        seen = vars(selector.seen)
+        self.__dict__.update(
+            {name: seen[name] for name in ("n_features_in_", "feature_names_in_") if name in seen}
+        )
         self.frequencies_ = shares[-1, selector.unit]
         self.n_selected_ = float(np.mean([half.chosen.size for half in halves]))
-        for name in ("alphas_", "path_frequencies_"):
-            self.__dict__.pop(name, None)  # of a fit with another estimator
-        if selector.alphas is not None:
+        if isinstance(selector, PathSelector):
             self.alphas_, self.path_frequencies_ = selector.alphas, shares[:, selector.unit]
-
-
-def _select_pair(selector: Selector, pair: tuple[Array, Array], most: int, seeds: Array) -> list[Entries]:
-    """What both halves of a pair select."""
-    return [selector.select(rows, most, int(seed)) for rows, seed in zip(pair, seeds, strict=True)]

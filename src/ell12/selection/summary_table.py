@@ -21,16 +21,11 @@ from ell12.selection.local_model import observed
 from ell12.selection.model_head import deviations, goodness, head_of, title_of
 from ell12.selection.stability import StabilitySelection
 
-# What the columns of the table are called in print; `estimate` is left to the DataFrame.
+# What columns of the table are called in print, where `estimate` is left out.
 HEADINGS = {
-    "class": "class",
-    "target": "target",
-    "feature": "feature",
     "coefficient": "coef",
     "per_sd": "per sd",
     "frequency": "freq.",
-    "lower": "lower",
-    "upper": "upper",
     "p_value": "p",
     "adjusted_p": "adj. p",
 }
@@ -58,27 +53,24 @@ class Summary:
     notes: list[str]
 
     def __repr__(self) -> str:
-        size = max(map(len, self.head))
-        lines = [self.title]
+        size, lines = max(map(len, self.head)), [self.title]
         for name, words in self.head.items():
-            lines += textwrap.wrap(
-                words, 80, initial_indent=f"  {name:{size}}  ", subsequent_indent=" " * (size + 4)
-            )
+            indents: Any = {"initial_indent": f"  {name:{size}}  ", "subsequent_indent": " " * (size + 4)}
+            lines += textwrap.wrap(words, 80, **indents)
         rows = "No feature is selected." if self.table.empty else self._printed.to_string(**PRINTED)
         notes = [line for note in self.notes for line in textwrap.wrap(note, 80)]
         return "\n".join([*lines, "", rows, *([""] if notes else []), *notes])
 
     def _repr_html_(self) -> str:
-        head = "".join(
-            f"<tr><th>{name}</th><td>{html.escape(words)}</td></tr>" for name, words in self.head.items()
-        )
+        pairs = ((name, html.escape(words)) for name, words in self.head.items())
+        head = "".join(f"<tr><th>{name}</th><td>{words}</td></tr>" for name, words in pairs)
         rows = "<p>No feature is selected.</p>" if self.table.empty else self._printed.to_html(**PRINTED)
         notes = "".join(f"<p><small>{html.escape(note)}</small></p>" for note in self.notes)
         return f"<p>{html.escape(self.title)}</p><table>{head}</table>{rows}{notes}"
 
     @property
     def _printed(self) -> Any:
-        return self.table[[name for name in self.table if name in HEADINGS]].rename(columns=HEADINGS)
+        return self.table.drop(columns="estimate", errors="ignore").rename(columns=HEADINGS)
 
 
 def summary(
@@ -97,7 +89,7 @@ def summary(
 
     Parameters
     ----------
-    model : L12Regressor, L12Classifier, L12CoxRegressor or their twins with CV
+    model : L12Regressor, L12Classifier, L12CoxRegressor or their versions with CV
         Fitted.
     X : array or sparse matrix of shape (n_samples, n_features), optional
         The samples it was fitted to. The table then has coefficients per standard deviation of their feature, and
@@ -167,22 +159,30 @@ def summary(
     fit = None if data is None or y is None else goodness(model, X, y, data)
     coef = np.atleast_2d(as_numpy(model.coef_))
     names = _names(model, names)
-    found, notes = _intervals(model, intervals, X, y, sample_weight, offset)
+    found, notes = _intervals(model, intervals, X, y, sample_weight=sample_weight, offset=offset)
     scales = None if data is None else deviations(data, np.flatnonzero(coef.any(axis=0))).astype(coef.dtype)
     rows, features = _order(coef if scales is None else coef * scales)
-    columns: dict[str, Any] = {}
-    if coef.shape[0] > 1:
-        kind = "class" if is_classifier(model) else "target"
-        columns[kind] = as_numpy(model.classes_)[rows].tolist() if kind == "class" else rows.tolist()
+    columns: dict[str, Any] = {"class": as_numpy(model.classes_)[rows].tolist()} if is_classifier(model) else {}
+    columns = (columns or {"target": rows}) if coef.shape[0] > 1 else {}
     columns |= {"feature": [str(names[j]) for j in features], "coefficient": coef[rows, features]}
     if scales is not None:
         columns["per_sd"] = (coef * scales)[rows, features]
     if stability is not None:
         columns["frequency"] = _frequencies(stability, coef.shape[1])[features]
-        notes = [_stability_note(stability), *notes]
+        note = (
+            f"freq.: the share of {stability.n_subsamples} halves of the samples that selected the feature. Among"
+            f" those that reach {stability.threshold_:.2g}, {stability.bound_:.2g} false ones are expected at the"
+            " most."
+        )
+        notes = [note, *notes]
     if found is not None:
         columns |= _interval_columns(found, features, coef, adjust)
-        notes = [*notes, _interval_note(found, coef.shape[1], adjust)]
+        method = {"holm": "Holm", "bh": "Benjamini-Hochberg"}[adjust]
+        note = (
+            f"lower, upper: {100 * found.level:g} % intervals of the debiased coefficients. adj. p: {method}, for"
+            f" all {coef.shape[1]:,} features."
+        )
+        notes = [*notes, note]
     return Summary(title_of(model), head_of(model, coef, data, fit), data_frame(columns), notes)
 
 
@@ -216,29 +216,18 @@ def _frequencies(stability: Any, size: int) -> Array:
     return frequencies
 
 
-def _stability_note(stability: Any) -> str:
-    halves, threshold, bound = stability.n_subsamples, stability.threshold_, stability.bound_
-    return (
-        f"freq.: the share of {halves} halves of the samples that selected the feature. Among those that reach"
-        f" {threshold:.2g}, {bound:.2g} false ones are expected at the most."
-    )
-
-
-def _intervals(model: Any, given: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> tuple[Any, list[str]]:
+def _intervals(model: Any, given: Any, X: Any, y: Any, **rows: Any) -> tuple[Any, list[str]]:
     """The intervals, given or made, and what is to be said where there are none."""
     if isinstance(given, Intervals):
         return given, []
     if not (given is None or isinstance(given, bool)):
         raise TypeError(f"intervals must be True, False or what confidence_intervals returns, got {given!r:.200}")
-    if given is False or (given is None and y is None):
-        return None, []
-    if y is None:
+    if given and y is None:
         raise ValueError("intervals=True needs X and y")
     features = np.flatnonzero(np.atleast_2d(as_numpy(model.coef_)).any(axis=0))
-    if features.size == 0:
+    if given is False or y is None or features.size == 0:
         return None, []
     try:
-        rows = {"sample_weight": sample_weight, "offset": offset}
         return confidence_intervals(X, y, model, features=features, **rows), []
     except (TypeError, ValueError) as error:
         if given:
@@ -246,27 +235,17 @@ def _intervals(model: Any, given: Any, X: Any, y: Any, sample_weight: Any, offse
         return None, [f"No intervals: {error}"]
 
 
-def _interval_columns(found: Any, features: Array, coef: Array, adjust: str) -> dict[str, Array]:
+def _interval_columns(found: Any, features: Array, coef: Array, adjust: str) -> dict[str, Any]:
     """The intervals of the features selected; NaN where there are none."""
-    size = coef.shape[1]
+    known, p_values = np.asarray(found.features), np.ones(coef.shape[1])
     if coef.shape[0] > 1:
         raise ValueError(f"intervals are of one target or two classes, the model has {coef.shape[0]} rows")
-    known = np.asarray(found.features)
-    if known.size and known.max() >= size:
-        raise ValueError(f"intervals are of a feature of number {known.max()}, the model has {size} features")
-    p_values = np.ones(size)
+    if known.size and known.max() >= p_values.size:
+        raise ValueError(
+            f"intervals are of a feature of number {known.max()}, the model has {p_values.size} features"
+        )
     p_values[known] = found.p_values
-    parts = {"estimate": found.estimate, "lower": found.lower, "upper": found.upper, "p_value": found.p_values}
-    where = np.full(size, known.size)
-    where[known] = np.arange(known.size)
-    columns = {name: np.append(values, np.nan)[where[features]] for name, values in parts.items()}
-    adjusted = np.where(np.isin(features, known), adjusted_p_values(p_values, adjust)[features], np.nan)
-    return columns | {"adjusted_p": adjusted}
-
-
-def _interval_note(found: Any, size: int, adjust: str) -> str:
-    method = {"holm": "Holm", "bh": "Benjamini-Hochberg"}[adjust]
-    return (
-        f"lower, upper: {100 * found.level:g} % intervals of the debiased coefficients. adj. p: {method}, for all"
-        f" {size:,} features."
-    )
+    columns = {name: getattr(found, name) for name in ("estimate", "lower", "upper")}
+    columns |= {"p_value": found.p_values, "adjusted_p": adjusted_p_values(p_values, adjust)[known]}
+    frame = data_frame(columns, known)
+    return frame[~frame.index.duplicated()].reindex(features).to_dict("list")

@@ -26,7 +26,7 @@ ROUNDS = 20
 FAILURES = 3
 
 
-def engine_for(gram: Any, problems: int = 1) -> tuple[Any, float]:
+def engine_for(gram: Any, problems: float = 1) -> tuple[Any, float]:
     """The module with `descend` and `follow`, compiled where that pays; how many sweeps a Newton step costs."""
     if problems * gram.size >= COMPILED_FROM and can_compile():
         from ell12.solvers import gram_descent_compiled
@@ -46,7 +46,7 @@ class GramDescent:
         Symmetric, positive semidefinite, in double precision and C order; what lies beyond n does not count.
     x, gradient : arrays of shape (n,)
         Where the minimisation begins, and the gradient of the quadratic there; neither is written to.
-    problems : int, default 1
+    problems : float, default 1
         How many are to be solved over Gram matrices of this size.
 
     Attributes
@@ -55,7 +55,7 @@ class GramDescent:
         Where it is now, and the gradient there.
     """
 
-    def __init__(self, gram: Any, x: Any, gradient: Any, problems: int = 1) -> None:
+    def __init__(self, gram: Any, x: Any, gradient: Any, problems: float = 1) -> None:
         self.gram = np.ascontiguousarray(gram, dtype=np.float64)
         self.x, self.gradient = x.astype(np.float64), gradient.astype(np.float64)
         self.engine, self.sweeps = engine_for(gram, problems)
@@ -82,7 +82,7 @@ class GramDescent:
         for _ in range(ROUNDS):
             tangent = penalty.subtracted_gradient(self.x) if weight is None else 0.0
             self.gradient -= tangent
-            done = self._descend(parts, target)
+            done = self.descend(parts, target)
             self.gradient += tangent
             if done and weight is not None:
                 return True
@@ -99,7 +99,8 @@ class GramDescent:
         """Solutions at one strength after the other, as many as descent finds: `follow`, from lasso on."""
         return self.engine.follow(self.gram, self.gradient, self.x, self.sweeps, *given)
 
-    def _descend(self, parts: Parts, target: float) -> bool:
+    def descend(self, parts: Parts, target: float) -> bool:
+        """Coordinate descent with these parts of a penalty: `descend`."""
         return self.engine.descend(self.gram, self.gradient, self.x, parts, target, self.sweeps)
 
     @property
@@ -127,7 +128,7 @@ class GramDescent:
             return
         if not counted.all():  # the entries that are not penalised come first
             fixed = np.where(counted, -math.inf, below), np.where(counted, math.inf, above)
-            self._descend((*fixed, ridge, 0.0), target)
+            self.descend((*fixed, ridge, 0.0), target)
         curvature = np.diagonal(self.gram)[: self.x.size] + ridge
         gain = np.maximum(-self.gradient - above, self.gradient + below) + weight
         some = counted & (curvature > 0) & (gain > 0)
@@ -176,9 +177,11 @@ class GramDescent:
 
 
 def minimise_by_models(
-    loss: Any, penalty: Any, point: Point, gradient: Any, target: float, problems: int = 1
+    loss: Any, penalty: Any, point: Point, gradient: Any, target: float, parts: Any = None, problems: int = 1
 ) -> tuple[Point, Any, bool]:
     """Minimise by models of second order around one point after the other, each step halved until all decreases.
+
+    With the parts of the penalty, as `descend` takes them, compiled descent alone solves most models.
 
     Returns
     -------
@@ -189,12 +192,21 @@ def minimise_by_models(
     """
     value = loss.value(point) + penalty.value(point.x)
     for _ in range(ROUNDS):
-        slope = penalty.least_slope(point.x, gradient)
-        columns = np.flatnonzero((point.x != 0) | (slope != 0) | ~penalty.kinks(point.x))
-        if penalty.violation(point.x, gradient) <= target or columns.size == 0:
-            break
-        model = GramDescent(loss.hessian(point, columns), point.x[columns], gradient[columns], problems)
-        model.solve(penalty.restrict(columns), 0.5 * target)
+        if parts is None:
+            slope, kinks = penalty.least_slope(point.x, gradient), penalty.kinks(point.x)
+            done = penalty.violation(point.x, gradient) <= target
+        else:
+            slope, kinks = violations(point.x, gradient, *parts), parts[1] > 0
+            done = slope.max(initial=0.0) <= target
+        columns = np.flatnonzero((point.x != 0) | (slope != 0) | ~kinks)
+        if done or columns.size == 0:
+            return point, gradient, done
+        entries = problems * point.x.size**2  # as if all columns were in use
+        hessian = loss.hessian(point, columns)
+        model = GramDescent(hessian, point.x[columns], gradient[columns], entries / columns.size**2)
+        own = None if parts is None else (*(part[columns] for part in parts[:3]), parts[3])
+        if own is None or not (model.sweeps > 1 and model.descend(own, 0.5 * target)):
+            model.solve(penalty.restrict(columns), 0.5 * target, None if own is None else own[3])
         full, fraction = np.zeros_like(point.x), 1.0
         full[columns] = model.x
         move = loss.point_within(full, columns) - point
@@ -207,7 +219,7 @@ def minimise_by_models(
         else:
             return point, gradient, False
         point, value, gradient = new, lower, loss.gradient(new)
-    return point, gradient, penalty.violation(point.x, gradient) <= target
+    return point, gradient, False
 
 
 def ridge_of(penalty: Any, x: Any) -> Any:

@@ -59,9 +59,9 @@ def test_the_objective_and_stationarity_are_those_of_the_problem():
 def test_early_is_the_first_small_relative_change():
     objective = np.array([8.0, 4.0, 4.0 - 5e-6, 4.0 - 6e-6, 4.0 - 6e-6])
     history = {"cpu_seconds": np.arange(5.0), "objective": objective, "rmse": 1 / (1 + np.arange(5.0))}
-    early = compressed_sensing._early(history)
+    early = compressed_sensing.early_end(history)
     assert early == {"n_iter": 3, "cpu_seconds": 3.0, "objective": 4.0 - 6e-6, "rmse": 0.25}
-    assert compressed_sensing._early({name: values[:3] for name, values in history.items()}) is None
+    assert compressed_sensing.early_end({name: values[:3] for name, values in history.items()}) is None
 
 
 def measured(name, i, **small):
@@ -94,5 +94,5 @@ def test_the_earlier_code_stops_at_a_small_change_and_takes_shorter_steps():
     loss = SquaredLoss(problem.A, problem.b)
     steps = [dca_variants.EARLIER_STEPS[m](loss).step * loss.lipschitz() for m in ("SCP", "FISTA")]
     assert steps == pytest.approx([1 / 1.15, 1 / 1.5])
-    assert compressed_sensing._is_met([2.0, 1.0, 1.0 - 5e-5], 1e-4)
-    assert not compressed_sensing._is_met([2.0, 1.0, 1.0 - 2e-4], 1e-4)
+    assert compressed_sensing.is_met([2.0, 1.0, 1.0 - 5e-5], 1e-4)
+    assert not compressed_sensing.is_met([2.0, 1.0, 1.0 - 2e-4], 1e-4)

@@ -15,7 +15,7 @@ SMALL = SimpleNamespace(size=48, max_cpu_seconds=60.0, max_iter=400, sketchy_max
 
 
 def settings(method, image="Windows", study="table", repeat=0, **changed):
-    return completion._settings(SMALL, 0, study, image, method, repeat, **changed)
+    return completion.settings_of(SMALL, 0, study, image, method, repeat, **changed)
 
 
 def test_half_of_the_pixels_are_known_the_same_for_every_method():

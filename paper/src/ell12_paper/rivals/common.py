@@ -24,7 +24,7 @@ class Rival:
         self.check_penalty(penalty)
 
     def check_penalty(self, penalty: Any) -> None:
-        """Raise where a penalty is given that would not be looked at."""
+        """Raise where a penalty is given, which would not be used."""
         if penalty.alpha:
             name = type(self).__name__
             raise TypeError(

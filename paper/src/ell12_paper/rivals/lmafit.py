@@ -15,7 +15,7 @@ from ell12.completion.singular_vectors import leading_svd, random_block
 from ell12.protocols import Iterate, Point
 from ell12_paper.rivals.common import Rival, sparse_gradient
 
-CHECK_EVERY = 10  # steps between two looks at the gradient among matrices of this rank
+CHECK_EVERY = 10  # steps between two gradients projected on matrices of this rank
 
 
 @dataclass(frozen=True)

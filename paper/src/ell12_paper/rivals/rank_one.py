@@ -231,7 +231,7 @@ def leading_pair(
     """The leading singular triplet ``u, s, v`` of Z by alternating ``v = Z'u/||.||`` and ``u = Z v/||.||``.
 
     It ends when s changes by no more than tol, relatively; s is 0 where Z vanishes along the start, that of u. It
-    stays beside the block method for ER1MP, which took twice the time with blocks of one column.
+    stays next to the block method for ER1MP, which took twice the time with blocks of one column.
 
     Examples
     --------

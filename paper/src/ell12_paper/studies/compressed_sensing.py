@@ -25,7 +25,7 @@ from ell12_paper.studies import size_of
 
 NAME = "compressed-sensing"
 
-# The paper's names. FISTA minimises the convex twin (l1); the last is what `minimize` takes by default.
+# The paper's names. FISTA minimises the convex counterpart (l1); the last is what `minimize` takes by default.
 DEFAULT = "WorkingSet"
 RHO_ONE = "DCA(rho=1)"  # our addition too
 METHODS: dict[str, Any] = {
@@ -74,7 +74,7 @@ def measure_solver(make: Any, settings: dict[str, Any], l2_weight: float = 1.0) 
     limit, change = settings["max_cpu_seconds"] - cpu, settings.get("change", 0.0)
 
     def stop(history: dict[str, list[float]]) -> bool:
-        return history["cpu_seconds"][-1] >= limit or _is_met(history["objective"], change)
+        return history["cpu_seconds"][-1] >= limit or is_met(history["objective"], change)
 
     solver = make(loss) if callable(make) else make
     run = Run(callback=stop, measure={"rmse": problem.relative_error})
@@ -87,14 +87,14 @@ def measure_solver(make: Any, settings: dict[str, Any], l2_weight: float = 1.0) 
         "cpu_seconds": float(history["cpu_seconds"][-1]),
         "setup_seconds": cpu,
         **_outcome(result),
-        **({"is_limited": not _is_met(history["objective"], change)} if change else {}),
+        **({"is_limited": not is_met(history["objective"], change)} if change else {}),
         "rmse": problem.relative_error(result.x),
-        "early": _early(history),
+        "early": early_end(history),
         "history": _thinned(history),
     }
 
 
-def _is_met(objective: Any, change: float) -> bool:
+def is_met(objective: Any, change: float) -> bool:
     """Whether the last iteration changed the objective by less than a fraction."""
     return len(objective) > 1 and abs(objective[-1] - objective[-2]) < change * abs(objective[-2])
 
@@ -113,7 +113,7 @@ def _outcome(result: Result) -> dict[str, Any]:
     return found | {"status": result.status.name, "n_nonzero": int(np.count_nonzero(result.x))}
 
 
-def _early(history: dict[str, Any]) -> dict[str, Any] | None:
+def early_end(history: dict[str, Any]) -> dict[str, Any] | None:
     """Where a rule on the objective's relative change, as is common in papers, would have stopped."""
     objective = history["objective"]
     small = np.flatnonzero(np.abs(np.diff(objective)) < EARLY_CHANGE * np.abs(objective[:-1]))

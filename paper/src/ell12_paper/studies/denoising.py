@@ -101,7 +101,7 @@ def _run(
     max_iter, max_cpu_seconds = limits
 
     def stop(history: dict[str, list[float]]) -> bool:
-        finished = solver != SOLVERS[OURS] and _is_met(history["objective"], min(RULES.values()))
+        finished = solver != SOLVERS[OURS] and is_met(history["objective"], min(RULES.values()))
         return finished or history["cpu_seconds"][-1] >= max_cpu_seconds
 
     options: dict[str, Any] = {} if solver == SOLVERS[OURS] else {"tol": 0.0}
@@ -111,7 +111,7 @@ def _run(
     return denoise_tv(noisy, alpha, **options).result
 
 
-def _is_met(objective: Sequence[float], change: float) -> bool:
+def is_met(objective: Sequence[float], change: float) -> bool:
     """Whether the last two iterations changed the objective by less than a fraction; the first is not counted."""
     if len(objective) < 4:
         return False
@@ -122,7 +122,7 @@ def _at_rule(run: Result, solver: Any, change: float) -> dict[str, Any] | None:
     """Where a rule would have ended a run; None if it was never met."""
     history = run.history
     ends = range(1, run.n_iter + 1)
-    met = [k for k in ends if _is_met(history["objective"][: k + 1], change)]
+    met = [k for k in ends if is_met(history["objective"][: k + 1], change)]
     if solver == SOLVERS[OURS]:
         met = [run.n_iter] if run.converged else []
     return {"n_iter": met[0]} | {name: history[name][met[0]] for name in ("cpu_seconds", "rmse")} if met else None

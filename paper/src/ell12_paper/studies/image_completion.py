@@ -93,23 +93,24 @@ def trials(preset: str, seed: int) -> list[dict[str, Any]]:
     """The settings of every trial."""
     size, images = size_of(NAME, preset), names()
     table = product(range(size.n_repeats), images, IN_TABLE)
-    found = [_settings(size, seed, "table", image, method, repeat) for repeat, image, method in table]
+    found = [settings_of(size, seed, "table", image, method, repeat) for repeat, image, method in table]
     for repeat, image, method in product(range(1), images, ALONG_PATH):
         limits = {"max_cpu_seconds": size.path_seconds}
         limits |= {} if method == SKETCHY else {"max_iter": size.path_max_iter}
         ranks = [max(round(share * size.size), 1) for share in RANK_FRACTIONS]
         for value in ranks if METHODS[method].parameter == "rank" else ALPHA_FACTORS:
             changed = {METHODS[method].setting: value} | limits
-            found.append(_settings(size, seed, "path", image, method, repeat, **changed))
+            found.append(settings_of(size, seed, "path", image, method, repeat, **changed))
     for image, theta in product(images, (*THETAS, None)):
         for repeat in range(1 if theta else size.n_repeats):
-            found.append(_settings(size, seed, "theta", image, "log-sum(block)", repeat, theta=theta))
+            found.append(settings_of(size, seed, "theta", image, "log-sum(block)", repeat, theta=theta))
     return found
 
 
-def _settings(
+def settings_of(
     size: Any, seed: int, study: str, image: str, method: str, repeat: int, **changed: Any
 ) -> dict[str, Any]:
+    """The settings of a trial; ``changed`` replaces those of the paper's table."""
     trial = {"study": study, "image": image, "method": method, "repeat": repeat, "seed": seed + repeat}
     trial |= {"size": size.size, "rank": round(PAPER_RANK * size.size / PAPER_SIZE), "alpha_factor": ALPHA_FACTOR}
     ends = {"tol": 1e-3, "change": 3e-6, "max_cpu_seconds": size.max_cpu_seconds}
