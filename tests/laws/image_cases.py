@@ -41,6 +41,10 @@ def _measured(random):
     return {"y": np.ravel(picture(random))}
 
 
+def _counts(random):
+    return {"image": random.poisson(2 + 10 * np.abs(picture(random))) + 0.0}
+
+
 def _image(name, data, call, residual=None, automatic=False, tol=TOL, **changes):
     """A restoration; automatic strengths and smoothings scale by themselves, others are scaled with the image."""
     chosen = {} if automatic else {"alpha": ALPHA, "smoothing": SMOOTHING}
@@ -49,49 +53,27 @@ def _image(name, data, call, residual=None, automatic=False, tol=TOL, **changes)
         options = {"tol": tol, "return_result": True} | chosen
         options |= {key: given.pop(key) for key in ("alpha", "smoothing", "solver") if key in given}
         result = call(**given, **options, callback=interrupting(interrupt_at))
-        steps = sum(run.n_iter for run in [result.result])
-        return Answer(result.image, steps, result.converged, result)
+        return Answer(result.image, result.result.n_iter, result.converged, result)
 
     def violation(given, answer):
         """The root mean square of the gradient, in units of what the solver promises."""
         image = answer.numbers
-        away = residual(given, image)
-        weight = 0.0 if name == "deblur_tv" else 0.5
-        size = certificates.smoothed_tv(image, away, ALPHA, weight, SMOOTHING)
+        size = certificates.smoothed_tv(image, residual(given, image), ALPHA, 0.5, SMOOTHING)
         return size / (tol * min(ALPHA, SMOOTHING))
 
     def with_image(c):
         return {} if automatic else {"alpha": ALPHA * c, "smoothing": SMOOTHING * c}
 
     first = next(iter(data(np.random.default_rng(0))))
-    settings = {
-        "name": name,
-        "data": data,
-        "solve": solve,
-        "units": (Unit((first,), 1, with_image),),
-        "arrays": (first,),
-        "violation": None if residual is None or automatic else violation,
-        "interrupts": True,
-        "single": 1e-3,
-    }
+    settings = {"name": name, "data": data, "solve": solve, "units": (Unit((first,), 1, with_image),)}
+    settings |= {"violation": None if residual is None or automatic else violation}
+    settings |= {"arrays": (first,), "interrupts": True, "single": 1e-3}
     return Case(**(settings | changes))
 
 
 def _restore(y, **options):
-    return short.restore_tv(
-        y,
-        np.diag(np.full(SIDE * SIDE, 0.9, dtype=np.float32 if y.dtype == np.float32 else float)),
-        shape=(SIDE, SIDE),
-        **options,
-    )
-
-
-def _deblur_residual(given, image):
-    def blurred(x):  # the kernel is symmetric, and so is its own adjoint
-        moved = [np.roll(x, shift, axis) for shift in (1, -1) for axis in (0, 1)]
-        return 0.6 * x + 0.1 * sum(moved)
-
-    return blurred(blurred(image) - given["image"])
+    A = np.diag(np.full(SIDE * SIDE, 0.9, dtype=np.float32 if y.dtype == np.float32 else float))
+    return short.restore_tv(y, A, shape=(SIDE, SIDE), **options)
 
 
 def _denoise(name="denoise_tv", solver=None, max_iter=5000, **changes):
@@ -123,14 +105,17 @@ def _penalty():
     def scaled(c):
         return {"penalty": ell12.TotalVariationL12(ALPHA, smoothing=SMOOTHING * c)}
 
-    return Case(
-        name="TotalVariationL12",
-        data=lambda random: {"x": picture(random)},
-        solve=solve,
-        units=(Unit(("x",), 1, scaled),),
-        arrays=("x",),
-        single=0.0,
-    )
+    given = {"units": (Unit(("x",), 1, scaled),), "arrays": ("x",), "single": 0.0}
+    return Case(name="TotalVariationL12", data=lambda random: {"x": picture(random)}, solve=solve, **given)
+
+
+def _of_loss(name, loss, data):
+    """Noise of another kind; a strength has no unit next to its loss."""
+
+    def call(image, **given):
+        return short.denoise_tv(image, 0.7, loss=loss, penalty=ell12.TotalVariationL12(l2_weight=0.0), **given)
+
+    return _image(name, data, call, automatic=True, tol=0.02)
 
 
 def _automatic(case):
@@ -142,7 +127,7 @@ IMAGE_CASES = [
     _channels(),
     _channels(colour=False),
     _automatic(_denoise(automatic=True)),
-    _image("deblur_tv", _blurred, short.deblur_tv, None),
+    _image("deblur_tv", _blurred, short.deblur_tv),
     _automatic(_image("deblur_tv", _blurred, short.deblur_tv, automatic=True)),
     _image(
         "inpaint_tv",
@@ -173,24 +158,11 @@ IMAGE_CASES = [
         kinds=("numpy",),
     ),
     _denoise("GrowingADMM", ell12.restoration.GrowingADMM(), violation=None, max_iter=50, kinds=("numpy",)),
-    # A strength has no unit beside these losses.
-    _image(
-        "AbsoluteLoss",
-        lambda random: {"image": picture(random)},
-        lambda image, **given: short.denoise_tv(
-            image, 0.7, loss="absolute", penalty=ell12.TotalVariationL12(l2_weight=0.0), **given
-        ),
-        automatic=True,
-        tol=0.02,
-    ),
-    _image(
+    _of_loss("AbsoluteLoss", "absolute", lambda random: {"image": picture(random)}),
+    _of_loss(
         "KullbackLeiblerLoss",
-        lambda random: {"image": random.poisson(2 + 10 * np.abs(picture(random))) + 0.0},
-        lambda image, **given: short.denoise_tv(
-            image, 0.7, loss="poisson", penalty=ell12.TotalVariationL12(l2_weight=0.0), **given
-        ),
-        automatic=True,
-        tol=0.02,
+        "poisson",
+        lambda random: {"image": random.poisson(2 + 10 * abs(picture(random))) + 0.0},
     ),
     _penalty(),
 ]

@@ -32,6 +32,14 @@ def _l12_violation(data, answer, l2_weight=0.5):
 
 
 BOTH_WAYS = (Order({"X": 0}, 0), Order({"X": 1}, 1))
+# A mask says what is not known, so that masked arrays are taken.
+OF_X = {
+    "data": ratings,
+    "orders": BOTH_WAYS,
+    "arrays": ("X",),
+    "refused": ("strings", "objects"),
+    "frames": ("X",),
+}
 
 
 def _completion(name, solver=None, penalty=None, **changes):
@@ -43,20 +51,8 @@ def _completion(name, solver=None, penalty=None, **changes):
         result = ell12.complete_matrix(X, alpha, **given)
         return Answer(result.to_array(), result.n_iter, result.converged, result)
 
-    settings = {
-        "name": name,
-        "data": ratings,
-        "solve": solve,
-        "units": (Unit(("X",), 1, lambda c: {"alpha": ALPHA * c}),),
-        "orders": BOTH_WAYS,
-        "arrays": ("X",),
-        "refused": ("strings", "objects"),  # a mask says what is not known
-        "frames": ("X",),
-        "violation": _l12_violation,
-        "interrupts": True,
-        "single": 3e-3,
-        "loose": {"tol": 1e-3},
-    }
+    settings = {"name": name, "solve": solve, "units": (Unit(("X",), 1, lambda c: {"alpha": ALPHA * c}),)} | OF_X
+    settings |= {"violation": _l12_violation, "interrupts": True, "single": 3e-3, "loose": {"tol": 1e-3}}
     return Case(**(settings | changes))
 
 
@@ -83,18 +79,7 @@ def _observed():
         observed = ell12.Observed.of(X)
         return Answer(observed.sparse().toarray())
 
-    return Case(
-        name="Observed.of",
-        data=ratings,
-        solve=solve,
-        units=(Unit(("X",), 1),),
-        orders=BOTH_WAYS,
-        kinds=("numpy",),
-        arrays=("X",),
-        refused=("strings", "objects"),
-        frames=("X",),
-        single=1e-6,
-    )
+    return Case(name="Observed.of", solve=solve, units=(Unit(("X",), 1),), kinds=("numpy",), single=1e-6, **OF_X)
 
 
 def _low_rank():
@@ -118,14 +103,8 @@ def _low_rank():
 
 def _path():
     def solve(X, interrupt_at=None, **options):
-        given = {
-            "alphas": 3,
-            "eps": 0.1,
-            "held_out": 0,
-            "penalty": ell12.SpectralL12(l2_weight=0.5),
-            "tol": TOL,
-            "max_iter": 3000,
-        } | options
+        given = {"alphas": 3, "eps": 0.1, "held_out": 0, "penalty": ell12.SpectralL12(l2_weight=0.5)}
+        given |= {"tol": TOL, "max_iter": 3000} | options
         if interrupt_at is not None:
             given["solver"] = Interrupted(ell12.completion.BlockAPG(), interrupt_at)
         path = ell12.completion_path(X, **given)
@@ -145,17 +124,8 @@ def _imputer(name="L12Imputer", **settings):
         return Answer(model.fit_transform(X), 0, None, model)
 
     orders = () if settings.get("alpha") is None else BOTH_WAYS  # what is held out depends on the order
-    return Case(
-        name=name,
-        data=ratings,
-        solve=solve,
-        units=(Unit(("X",), 1, lambda c: {}),),
-        orders=orders,
-        arrays=("X",),
-        refused=("strings", "objects"),
-        frames=("X",),
-        single=0.0,
-    )
+    units = (Unit(("X",), 1, lambda c: {}),)
+    return Case(name=name, solve=solve, units=units, single=0.0, **OF_X | {"orders": orders})
 
 
 def _recommender():

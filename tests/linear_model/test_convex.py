@@ -13,7 +13,7 @@ from sklearn.linear_model import (
 )
 from sklearn.model_selection import KFold
 
-from ell12 import FISTA, L1, L12, L12Classifier, L12Regressor, L12RegressorCV, RowsL12, l12_path
+from ell12 import L1, L12, L12Classifier, L12Regressor, L12RegressorCV, RowsL12, l12_path
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.standard_normal((60, 12)) + RANDOM.uniform(-1, 1, 12)
@@ -116,9 +116,3 @@ def test_chunks_and_rows_on_workers_have_the_ridge_too():
     da = pytest.importorskip("dask.array")
     far = clone(whole).fit(da.from_array(X, chunks=(20, 12)), da.from_array(Y[:, 0], chunks=20))
     np.testing.assert_allclose(far.coef_, whole.coef_, atol=1e-6)
-
-
-def test_another_solver_reaches_the_same_solution():
-    default = L12Regressor(0.05, penalty=L1(), tol=1e-9).fit(X, Y[:, 0])
-    other = clone(default).set_params(solver=FISTA()).fit(X, Y[:, 0])
-    np.testing.assert_allclose(default.coef_, other.coef_, atol=1e-7)

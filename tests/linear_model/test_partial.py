@@ -27,9 +27,6 @@ def chunks(cuts, *arrays):
         yield [None if values is None else values[first:last] for values in arrays]
 
 
-# Moments
-
-
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("fit_intercept", [False, True])
@@ -78,21 +75,10 @@ def test_a_fit_begins_anew_and_so_does_what_follows_it():
     copy = pickle.loads(pickle.dumps(model)).partial_fit(X[100:], y[100:])
     np.testing.assert_allclose(copy.coef_, model.partial_fit(X[100:], y[100:]).coef_)
     model.fit(X[:50, :5], y[:50])
-    assert model.partial_fit(X[:, :3], y).coef_.shape == (3,)
-    with pytest.raises(ValueError, match="features"):
-        model.partial_fit(X, y)
-    single = L12Regressor(0.05).partial_fit(X.astype(np.float32), y)
-    assert single.coef_.dtype == np.float32
-    with pytest.raises(ValueError, match="zero"):
-        L12Regressor().partial_fit(X, y, 0 * y)
-
-
-def test_models_that_choose_alpha_fit_all_rows_at_once():
-    assert not hasattr(L12RegressorCV(), "partial_fit")
-    assert not hasattr(L12ClassifierCV(), "partial_fit")
-
-
-# Stochastic steps
+    assert model.partial_fit(X[:, :3].astype(np.float32), y).coef_.dtype == np.float32
+    for wrong, weight, message in ((X, None, "features"), (X[:, :3], 0 * y, "zero")):
+        with pytest.raises(ValueError, match=message):
+            (model if weight is None else L12Regressor()).partial_fit(wrong, y, weight)
 
 
 def objective(model, X, signs):
@@ -163,15 +149,17 @@ def test_a_regressor_with_many_columns_takes_steps(monkeypatch):
 
 def test_errors_of_partial_fit_are_clear():
     X, y, _ = data()
-    with pytest.raises(ValueError, match="classes must be passed on the first call"):
-        L12Classifier().partial_fit(X, y > 5)
-    with pytest.raises(ValueError, match="at least 2 classes"):
-        L12Classifier().partial_fit(X, y > 5, classes=[True])
     model = L12Classifier().partial_fit(X, y > 5, classes=[False, True])
-    with pytest.raises(ValueError, match="not those of the first call"):
-        model.partial_fit(X, y > 5, classes=[False, True, 2])
-    with pytest.raises(ValueError, match="not among classes"):
-        model.partial_fit(X, np.digitize(y, [4, 6]))
+    for fitted, labels, classes, message in (
+        (L12Classifier(), y > 5, None, "classes must be passed on the first call"),
+        (L12Classifier(), y > 5, [True], "at least 2 classes"),
+        (model, y > 5, [False, True, 2], "not those of the first call"),
+        (model, np.digitize(y, [4, 6]), None, "not among classes"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fitted.partial_fit(X, labels, classes=classes)
+    for search in (L12RegressorCV(), L12ClassifierCV()):
+        assert not hasattr(search, "partial_fit")
 
 
 @pytest.mark.parametrize("wrong", [{"alpha": -1}, {"penalty": L12(weights=[1, 2])}])
@@ -190,9 +178,6 @@ def test_a_call_that_fails_leaves_no_trace(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         classifier.partial_fit(X, y > 5, classes=[False, True])
     assert classifier.set_params(**right).partial_fit(X[:, :2], y > 5, classes=[False, True]).coef_.shape == (1, 2)
-
-
-# Checkpoints
 
 
 def test_each_problem_has_a_checkpoint_of_its_own(tmp_path):

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy.sparse
 from scipy.linalg import toeplitz
 from scipy.optimize import lsq_linear, nnls
 from sklearn.base import clone
@@ -40,26 +39,6 @@ def test_without_a_penalty_signs_are_bounds_of_lsq_linear():
     np.testing.assert_allclose(found.coef_, expected.x, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "penalty", [L12(l2_weight=0.5, positive=SIGNS), GroupL12(GROUPS, l2_weight=0.5)], ids=repr
-)
-@pytest.mark.parametrize("kind", [L12RegressorCV, L12ClassifierCV])
-def test_cross_validation_takes_sparse_columns_and_weights(kind, penalty):
-    y = Y if kind is L12RegressorCV else LABELS
-    model = kind(alphas=4, eps=0.1, cv=2, tol=1e-7, penalty=penalty)
-    dense = clone(model).fit(X, y, WEIGHT)
-    sparse = clone(model).fit(scipy.sparse.csc_array(X), y, WEIGHT)
-    assert dense.alpha_ == pytest.approx(sparse.alpha_, rel=1e-6)
-    np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-4)
-    if isinstance(penalty, L12):
-        assert np.all(np.atleast_2d(dense.coef_)[:, SIGNS] >= 0)
-    else:
-        for label in "abcde":
-            assert np.unique(np.atleast_2d(dense.coef_)[:, label == GROUPS] != 0).size == 1
-    single = clone(model).set_params(tol=1e-3).fit(X.astype(np.float32), y)
-    assert single.coef_.dtype == np.float32
-
-
 # Groups
 
 
@@ -83,16 +62,6 @@ def test_without_a_subtracted_norm_groups_are_the_group_lasso(factors):
     if factors[1] == 1 and factors[0] == 1:
         plain = L12Regressor(0.5, penalty=GroupL12(GROUPS, l2_weight=0), tol=1e-10).fit(X, Y)
         np.testing.assert_allclose(plain.coef_, found.coef_, atol=1e-9)
-
-
-@pytest.mark.parametrize("kind", [L12Regressor, L12Classifier])
-def test_groups_of_one_feature_are_features(kind):
-    y = Y if kind is L12Regressor else LABELS
-    order, numbers = np.array(list("lkjihgfedcba")), {"l2_weight": 0.5, "ridge": 0.1}
-    by_group, by_feature = (
-        kind(0.05, penalty=p, tol=1e-8).fit(X, y).coef_ for p in (GroupL12(order, **numbers), L12(**numbers))
-    )
-    np.testing.assert_allclose(by_group, by_feature, atol=1e-5)
 
 
 def test_at_l2_weight_one_the_path_of_a_search_begins_with_one_group():
@@ -243,6 +212,8 @@ def test_criteria_are_written_out_along_the_path():
             np.testing.assert_allclose(model.criterion_path_[k], expected, rtol=1e-3)
         assert model.alpha_ == alphas[np.argmin(model.criterion_path_)]
         assert not hasattr(model, "mse_path_")
+    relaxed = L12RegressorCV(relax=True, alphas=[0.3], selection="bic").fit(X, Y)
+    assert relaxed.df_path_[0] == np.count_nonzero(relaxed.coef_) + 1
     assert model.set_params(selection="min").fit(X, Y).mse_path_.shape == (4, 5)
     assert not hasattr(model, "df_path_")
 
@@ -257,11 +228,6 @@ def test_criteria_of_classes_sum_over_the_classes():
         expected += 2 * np.sum(np.logaddexp(0, -s * one.decision_function(X)))
     expected += np.log(60) * model.df_path_[0]
     np.testing.assert_allclose(model.criterion_path_[0], expected, rtol=1e-4)
-
-
-def test_a_criterion_counts_refitted_features():
-    relaxed = L12RegressorCV(relax=True, alphas=[0.3], selection="bic").fit(X, Y)
-    assert relaxed.df_path_[0] == np.count_nonzero(relaxed.coef_) + 1
 
 
 def test_a_criterion_does_not_fall_for_a_saturated_fit():

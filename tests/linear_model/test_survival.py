@@ -115,13 +115,6 @@ def test_wrong_times_and_events_are_refused_by_name(y, message):
         L12CoxRegressor(0.02).fit(X, y)
 
 
-def test_wrong_options_are_refused_by_name():
-    with pytest.raises(ValueError, match="ties"):
-        L12CoxRegressor(0.02, ties="exact").fit(X, YT)
-    with pytest.raises(ValueError, match="no pair of samples"):
-        concordance_index(np.c_[TIED, 0 * EVENTS], X[:, 0])
-
-
 def test_times_in_any_unit_and_columns_moved_by_a_constant_change_nothing():
     plain = L12CoxRegressor(0.02, tol=1e-9).fit(X, YT).coef_
     for times in (1e9 * TIED, np.exp(TIED), TIED - 100):
@@ -169,21 +162,11 @@ def test_folds_can_be_judged_by_the_concordance():
     assert search.best_params_["alpha"] in alphas
 
 
-def test_a_weight_of_two_is_a_sample_that_is_there_twice_after_breslow():
-    rows = np.repeat(np.arange(N), WEIGHTS.astype(int))
-    options = {"ties": "breslow", "tol": 1e-9}
-    weighted = L12CoxRegressor(0.02, **options).fit(X, YT, sample_weight=WEIGHTS).coef_
-    np.testing.assert_allclose(L12CoxRegressor(0.02, **options).fit(X[rows], YT[rows]).coef_, weighted, atol=1e-7)
-
-
 def test_times_keep_their_precision_beside_samples_in_single_precision():
     y = survival_times(np.c_[1e9 + np.arange(N), EVENTS])
     assert np.unique(y[:, 0]).size == N
     moved = L12CoxRegressor(0.02).fit(X.astype(np.float32), np.c_[1e9 + TIMES, EVENTS]).coef_
     np.testing.assert_array_equal(moved, L12CoxRegressor(0.02).fit(X.astype(np.float32), Y).coef_)
-
-
-# Curves
 
 
 def breslow(eta, time, event, weight):

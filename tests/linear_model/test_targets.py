@@ -1,10 +1,10 @@
-"""Several targets with one support, against scikit-learn's MultiTaskLasso; data frames."""
+"""Several targets with one support, against scikit-learn's MultiTaskLasso."""
 
 import numpy as np
 import pytest
 import scipy.sparse
 
-from ell12 import L12, L12Regressor, RowsL12, SquaredLoss, minimize, stationarity
+from ell12 import L12Regressor, RowsL12, SquaredLoss, minimize, stationarity
 from ell12.path import alpha_max, one_sparse_fit
 
 FORMS = {"dense": np.asarray, "csr": scipy.sparse.csr_array}
@@ -72,21 +72,3 @@ def test_options_hold_for_the_matrix():
     warm = L12Regressor(0.1, penalty=RowsL12(), warm_start=True).fit(X, Y)
     first = warm.n_iter_
     assert warm.fit(X, Y).n_iter_ < first / 2
-
-
-# Data frames
-
-
-def test_names_of_features_are_kept_and_checked():
-    pandas = pytest.importorskip("pandas")
-    X, Y, weight = data()
-    frame = pandas.DataFrame(X, columns=[f"x{j}" for j in range(12)])
-    targets = pandas.DataFrame(Y, columns=["a", "b", "c"], index=frame.index[::-1])
-    for penalty in (L12(), RowsL12()):
-        model = L12Regressor(0.1, penalty=penalty).fit(frame, targets, pandas.Series(weight))
-        assert model.feature_names_in_.tolist() == list(frame.columns)
-        assert model.coef_.shape == (3, 12)
-        alone = L12Regressor(0.1, penalty=penalty).fit(X, Y, weight)
-        np.testing.assert_allclose(model.coef_, alone.coef_, atol=1e-13)  # frames are stored by columns
-        with pytest.raises(ValueError, match="feature names should match"):
-            model.predict(frame[frame.columns[::-1]])

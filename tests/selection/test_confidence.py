@@ -439,6 +439,7 @@ def test_what_has_no_intervals_is_refused_by_name():
         ((X, np.column_stack([y, y]), L12Regressor()), "y must hold one target"),
         ((X, y, Lasso()), "model must be an L12Regressor"),
         ((X, np.full(40, "a")), "y must hold at least 2 classes"),
+        ((X, (np.arange(40) % 12).astype(str)), "^y: "),  # too few of each for folds
         ((X, np.arange(40) % 3, L12Classifier()), "y must hold 2 classes"),
         ((X, np.ones(40, dtype=bool), classes), "y must hold at least 2 classes"),
         ((X[:, :4], y, L12Regressor(0.3).fit(X, y)), "X has 4 features"),

@@ -286,7 +286,10 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
         return self.b.dtype if dtype is None else xp.result_type(self.b.dtype, dtype)
 
     def _weighted(self, values: Array) -> Array:
-        return values if self.sample_weight is None else self.sample_weight * values
+        if self.sample_weight is None or math.isfinite(self.second_bound):
+            return values if self.sample_weight is None else self.sample_weight * values
+        with np.errstate(invalid="ignore"):  # a row of weight 0 counts as nothing, whatever overflows there
+            return namespace(values).where(self.sample_weight == 0, 0, self.sample_weight * values)
 
     # Products
 

@@ -361,4 +361,5 @@ def _default_fit(X: Any, y: Any, sample_weight: Any, n_jobs: int | None) -> Any:
     values = np.asarray(y)
     two = values.dtype.kind not in "biuf" or np.unique(values[values == values]).size == 2  # noqa: PLR0124
     model: Any = L12ClassifierCV() if two else L12RegressorCV(relax=False)
-    return model.set_params(standardize=True, n_jobs=n_jobs).fit(X, y, sample_weight=sample_weight)
+    with naming("y", "X", "sample_weight"):  # labels of which there is one each make no folds
+        return model.set_params(standardize=True, n_jobs=n_jobs).fit(X, y, sample_weight=sample_weight)
