@@ -134,7 +134,6 @@ def test_bounds_are_kept_and_the_result_is_stationary():
 IMAGE = noisy((8, 8))
 LOSS = SquaredLoss(Identity((8, 8)), IMAGE)
 WRONG = {
-    "inner must be": lambda: AlternatingMinimization("lu"),
     "growth": lambda: GrowingADMM(growth=1.0),
     "first_threshold": lambda: GrowingADMM(first_threshold=0.0),
     "threads": lambda: SmoothedGradient(threads=0),
