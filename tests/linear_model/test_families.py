@@ -286,7 +286,7 @@ def test_what_takes_one_loss_alone_says_so():
             model.fit(chunks, counts)
     fitted = L12Regressor(0.1, loss="poisson").fit(X, COUNTS)
     np.testing.assert_allclose(fitted.predict(chunks).compute(), fitted.predict(X), rtol=1e-12)
-    with pytest.raises(ValueError, match="offset"):
+    with pytest.raises(TypeError, match="offset"):
         L12Regressor(0.1).fit(chunks, counts, offset=OFFSET)
     with pytest.raises(ValueError, match="scoring knows no offset"):
         L12RegressorCV(loss="poisson", scoring="r2").fit(X, COUNTS, offset=OFFSET)
