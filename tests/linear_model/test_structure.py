@@ -64,12 +64,6 @@ def test_without_a_subtracted_norm_groups_are_the_group_lasso(factors):
         np.testing.assert_allclose(plain.coef_, found.coef_, atol=1e-9)
 
 
-def test_at_l2_weight_one_the_path_of_a_search_begins_with_one_group():
-    model = L12RegressorCV(penalty=GroupL12(GROUPS), alphas=3, cv=2).fit(X, Y)
-    first = L12Regressor(1.0001 * model.alphas_[0], penalty=GroupL12(GROUPS)).fit(X, Y)
-    assert np.unique(GROUPS[first.coef_ != 0]).size == 1
-
-
 # Refits
 
 
