@@ -24,8 +24,8 @@ VIOLATING = 100
 CLOSER = 0.1
 # Where the penalty's negative curvature exceeds this fraction of the loss's curvature, there are many minima, of
 # which coordinate descent finds worse ones than nmAPG on the paper's problem: `SupportNewton`, which begins with
-# nmAPG, chooses (results/race). Where it exceeds all of the loss's curvature, nmAPG goes on until it is stationary:
-# of 360 problems under MCP 129 have lower minima so, 33 higher ones.
+# nmAPG, chooses (results/race). Where it exceeds all of the loss's curvature, nmAPG goes on to its end: of
+# 360 problems under MCP 129 have lower minima so, 33 higher ones.
 CURVED = 0.05
 # Up to this number of entries of A a step of nmAPG in all columns costs little, and losses that are not quadratic
 # have worse minima however little the penalty is curved; a homotopy costs no more than a factorization there.
