@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ell12.backend import as_numpy, is_numpy, norm
 from ell12.backend.number_types import l1_and_l2
@@ -60,6 +61,21 @@ class Recovery:
     result: Result | None = None
 
 
+class _Options(TypedDict, total=False):
+    penalty: Any
+    tol: float
+    max_iter: int
+    run: Run | None
+
+
+@overload
+def recover_sparse(
+    A: Any, b: Any, noise: float = ..., *, return_result: Literal[True], **options: Unpack[_Options]
+) -> Recovery: ...
+@overload
+def recover_sparse(
+    A: Any, b: Any, noise: float = ..., *, return_result: Literal[False] = ..., **options: Unpack[_Options]
+) -> NDArray[Any]: ...
 def recover_sparse(
     A: Any,
     b: Any,
@@ -129,11 +145,9 @@ def recover_sparse(
     loss = SquaredLoss(A, b).for_run()
     if len(loss.b.shape) != 1:
         raise ValueError(f"b must be a vector, got shape {tuple(loss.b.shape)}: recover its columns one by one")
-    lacking = missing(penalty, DifferencePenalty)
+    lacking = ", ".join(missing(penalty, DifferencePenalty))
     if lacking:
-        raise TypeError(
-            f"recover_sparse needs a penalty with a convex part; {penalty!r} lacks {', '.join(lacking)}"
-        )
+        raise TypeError(f"recover_sparse needs a penalty with a convex part; {penalty!r} lacks {lacking}")
     if penalty.alpha is not None:
         raise ValueError(
             f"recover_sparse finds the strength itself: give {type(penalty).__name__}() without alpha"
@@ -149,7 +163,7 @@ def recover_sparse(
 
 def recover_sparse_ratio(
     A: Any, b: Any, noise: float = 0.0, *, max_steps: int = 10, tol: float = 1e-4, max_iter: int = 10_000
-) -> Any:
+) -> NDArray[Any]:
     """Recover a sparse vector of small ratio ``||x||_1 / ||x||_2``.
 
     The ratio does not change with the size of x. It suits signals of high dynamic range, whose large entries the
@@ -210,9 +224,7 @@ class _Search:
         met, count = residual <= bound, int(np.count_nonzero(as_numpy(self.x)))
         asked = f"the noise of {self.noise:.3g}" if self.noise > 0 else f"{bound:.3g}, a millionth of ||b||"
         words = "at most" if met else "above"
-        message = (
-            f"The residual of x, which has {count} entries that are not zero, is {residual:.3g}, {words} {asked}."
-        )
+        message = f"The residual of x, {count} entries of which are not zero, is {residual:.3g}, {words} {asked}."
         return Recovery(self.x, residual, self.noise, self.alpha, count, met, message, self.result)
 
     def _residual(self) -> float:
@@ -288,12 +300,11 @@ class _Search:
 
     def _by_products(self, missing: Any, support: Any) -> Any:
         """By conjugate gradients on the support."""
-        zero, steps = 0 * self.loss.b, self.options["max_iter"]
 
-        def pulled(prediction: Any) -> Any:
+        def adjoint(prediction: Any) -> Any:
             return support * self.loss.gradient_of(prediction)
 
         def normal(v: Any) -> Any:
-            return pulled(self.loss.point(support * v).prediction + zero)
+            return adjoint(self.loss.point(support * v).prediction)
 
-        return conjugate_gradients(normal, pulled(missing), tol=1e-13, max_iter=steps)
+        return conjugate_gradients(normal, adjoint(missing), tol=1e-13, max_iter=self.options["max_iter"])
