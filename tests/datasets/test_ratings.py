@@ -114,8 +114,8 @@ def test_no_pair_twice_at_any_density(n_ratings):
 def test_activity_follows_the_power_law():
     ratings = synthetic_ratings(0, 20_000, 10_000, 500_000, exponent=0.6)
     counts = np.sort(np.bincount(ratings.rows))[::-1]
-    places = np.arange(30, 5000)  # beyond the few that noise orders, before those that have hardly any
-    slope = np.polyfit(np.log(places), np.log(counts[places]), 1)[0]
+    ranks = np.arange(30, 5000)  # beyond the few that noise orders, before those that have hardly any
+    slope = np.polyfit(np.log(ranks), np.log(counts[ranks]), 1)[0]
     assert slope == pytest.approx(-0.6, abs=0.05)
     even = synthetic_ratings(0, 200, 100, 10_000, exponent=0.0)
     assert np.bincount(even.rows).max() < 90  # of 50 on average

@@ -237,6 +237,12 @@ def has_segments(values: Array) -> bool:
     return is_numpy(values) or is_torch(values) or is_cupy(values)
 
 
+def check_segments(values: Array, what: str) -> None:
+    """Raise unless arrays are of such a library."""
+    if not has_segments(values):
+        raise TypeError(f"X must be a NumPy, PyTorch or CuPy array for {what}; use BlockAPG for others")
+
+
 def read_entries(X: Any, name: str) -> Observed:
     """The known entries of a container, perhaps none."""
     if hasattr(X, "__dask_graph__"):
@@ -351,8 +357,6 @@ def _starts(sorted_indices: Array, size: int) -> Array:
 
 def _shortened(indices: Array, shape: Any) -> Array:
     """Indices as int32 where they fit, which halves what a sweep over them reads; others as they are."""
-    if not has_segments(indices):
-        return indices
     xp = namespace(indices)
     return xp.astype(indices, xp.int32 if max(shape) < 2**31 else xp.int64, copy=False)
 
