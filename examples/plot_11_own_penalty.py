@@ -3,7 +3,7 @@ Your own penalty and solver
 ===========================
 
 The classes of the pages :doc:`/extend/add_a_penalty` and :doc:`/extend/add_a_solver`, together with solvers and
-losses of the package. Beside this script you need their files, ``scad.py`` and ``anderson.py``.
+losses of the package. You need their files next to this script, ``scad.py`` and ``anderson.py``.
 """
 
 import sys

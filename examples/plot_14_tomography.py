@@ -22,12 +22,12 @@ def projection(size, angle):
     across = np.cos(angle) * x + np.sin(angle) * y + size // 2
     down = -np.sin(angle) * x + np.cos(angle) * y + size // 2
     matrix = csr_array((size, size * size))
-    for i, j in np.ndindex(2, 2):  # the four pixels next to each place
+    for i, j in np.ndindex(2, 2):  # the four pixels next to each point
         r, c = np.floor(down).astype(int) + i, np.floor(across).astype(int) + j
         weight = (1 - np.abs(down - r)) * (1 - np.abs(across - c))
         inside = (r >= 0) & (r < size) & (c >= 0) & (c < size)
-        places = ((x + size // 2)[inside], (r * size + c)[inside])
-        matrix = matrix + csr_array((weight[inside], places), shape=matrix.shape)
+        entries = ((x + size // 2)[inside], (r * size + c)[inside])
+        matrix = matrix + csr_array((weight[inside], entries), shape=matrix.shape)
     return matrix
 
 

@@ -3,7 +3,7 @@ Genotypes that stay in a PLINK file
 ===================================
 
 Genotypes may have more columns than memory holds. `ell12.Columns` leaves them in their file. A fit gathers the few
-columns that it works with, and looks at all of them now and then. The source can be any object with a ``shape``, a
+columns that it works with, and reads all of them now and then. The source can be any object with a ``shape``, a
 ``dtype`` and the methods ``block`` and ``take``. Here it reads PLINK's ``.bed`` files, in which an entry takes two
 bits and may be missing.
 """
@@ -71,7 +71,7 @@ print(f"{path.stat().st_size / 1e6:.1f} MB on disk, {8e-6 * copies.size:.0f} MB 
 
 # %%
 # A fit. The columns are centred and divided by their standard deviations, without a copy. One read of the file
-# finds both. The other reads look for columns that are still missing in the model.
+# finds both. The other reads find columns that are still missing in the model.
 
 X = Columns(Bed(path, n_samples), scale=True)
 model = L12Regressor(alpha=0.1).fit(X, y)

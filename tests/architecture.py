@@ -15,6 +15,7 @@ import sys
 import textwrap
 import tokenize
 from collections.abc import Callable, Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -166,22 +167,12 @@ def rooms_imported(path: Path) -> set[str]:
 
 
 def cycles() -> list[list[str]]:
-    """The groups of modules that import each other, directly or through others."""
-    edges = graph()
-    reach = {module: _reachable(edges, module) for module in edges}
-    looped = [module for module in edges if module in reach[module]]
-    groups = {frozenset(m for m in reach[module] if module in reach[m]) for module in looped}
-    return sorted(sorted(group) for group in groups)
-
-
-def _reachable(edges: dict[str, set[str]], module: str) -> set[str]:
-    found: set[str] = set()
-    ahead = set(edges[module])
-    while ahead:
-        here = ahead.pop()
-        found.add(here)
-        ahead |= edges[here] - found
-    return found
+    """A group of modules that import each other, directly or through others, if there is one."""
+    try:
+        TopologicalSorter(graph()).prepare()
+    except CycleError as error:
+        return [error.args[1]]
+    return []
 
 
 def probes() -> list[str]:

@@ -20,7 +20,7 @@ def table():
 def observed_on(backend, table):
     values, mask = table
     dtype = {} if backend.float64 else {"dtype": np.float32}
-    # What is not known must not be looked at.
+    # What is not known must not be used.
     return Observed.from_mask(
         backend.make_array(np.where(mask, values, np.nan), **dtype), backend.make_array(mask)
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from ell12 import L12Imputer, Observed, SpectralL12, complete_matrix, completion_path
+from ell12 import L12Imputer, Observed, SpectralL12, Status, complete_matrix, completion_path
 from ell12.completion import AlternatingLeastSquares, BlockAPG, CompletionLoss, FactoredAPG, FullSVD
 from ell12.completion.hidden_entries import default_solver, rank_one_fit
 from ell12.datasets import synthetic_ratings
@@ -45,11 +45,11 @@ def test_the_function_and_the_imputer_choose_alike(known, alpha):
 def test_the_strength_is_given_next_to_the_penalty_or_in_it():
     known = table()[0]
     inside = complete_matrix(known, penalty=SpectralL12(2.0, 0.5), tol=1e-6)
-    beside = complete_matrix(known, 2.0, penalty=SpectralL12(l2_weight=0.5), tol=1e-6)
-    assert inside.alpha == beside.alpha == 2.0
+    apart = complete_matrix(known, 2.0, penalty=SpectralL12(l2_weight=0.5), tol=1e-6)
+    assert inside.alpha == apart.alpha == 2.0
     assert repr(inside).startswith("Completion(CONVERGED: objective ")
     assert repr(inside).endswith("alpha 2)")
-    np.testing.assert_array_equal(inside.to_array(), beside.to_array())
+    np.testing.assert_array_equal(inside.to_array(), apart.to_array())
     with pytest.raises(ValueError, match=r"alpha is given twice: 1\.0 and SpectralL12\(alpha=2\.0\)"):
         complete_matrix(known, 1.0, penalty=SpectralL12(2.0))
 
@@ -161,6 +161,22 @@ def test_a_path_begins_with_the_best_matrix_of_rank_one(solver):
         assert first.x.rank == 1
         errors = [np.nansum((fit.to_array() - known) ** 2) for fit in (first.x, rank_one_fit(Observed.of(known)))]
         assert errors[0] == pytest.approx(errors[1], rel=1e-5)
+
+
+def test_a_path_that_is_interrupted_has_the_strengths_that_are_done():
+    class Interrupted(BlockAPG):
+        runs = 0
+
+        def iterates(self, loss, penalty, start):
+            Interrupted.runs += 1
+            for n, iterate in enumerate(super().iterates(loss, penalty, start)):
+                if (Interrupted.runs, n) == (2, 1):
+                    raise KeyboardInterrupt
+                yield iterate
+
+    path = completion_path(table()[0], alphas=4, solver=Interrupted(), tol=1e-6)
+    assert [result.status for result in path.results] == [Status.CONVERGED, Status.STOPPED]
+    assert path.alphas.size == path.errors.size == 2
 
 
 def test_given_entries_and_strengths():

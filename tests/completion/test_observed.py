@@ -12,6 +12,9 @@ KNOWN = ~np.isnan(TABLE)
 SPARSE = scipy.sparse.coo_array(([1.0, 0.0, 2.0], ([0, 0, 1], [0, 2, 1])), shape=(2, 3))  # one explicit zero
 
 
+MASKED = np.ma.array([1, 100], mask=[False, True])
+
+
 @pytest.mark.parametrize(
     "X",
     [
@@ -64,6 +67,8 @@ def test_what_is_refused(X, error, message):
         (([0.0], [0], [1.0], (1, 2)), TypeError, "integers"),
         (([0], [0], [np.nan], (1, 2)), ValueError, "finite"),
         (([0, 0], [0], [1.0], (1, 2)), ValueError, "as long as"),
+        (([0, 1], [0, 1], MASKED, (2, 2)), TypeError, "values must not be a masked array"),
+        ((MASKED, [0, 1], [1.0, 2.0], (200, 2)), TypeError, "rows must not be a masked array"),
     ],
 )
 def test_wrong_entries(arguments, error, message):
@@ -89,8 +94,8 @@ def test_a_split_shares_the_entries():
     assert hidden.n_observed == round(0.3 * observed.n_observed)
     both = np.sort(np.concatenate([train.flat, hidden.flat]))
     np.testing.assert_array_equal(both, observed.flat)
-    again = observed.split(0.3, 1)[1]
-    np.testing.assert_array_equal(again.flat, hidden.flat)
+    np.testing.assert_array_equal(observed.split(0.3, 1)[1].flat, hidden.flat)
+    assert [part.n_observed for part in Observed([1], [2], [3.0], (2, 3)).split(0.9, 0)] == [1, 0]
 
 
 def test_every_entry_is_as_likely_to_be_held_out_as_any_other():
@@ -102,17 +107,3 @@ def test_every_entry_is_as_likely_to_be_held_out_as_any_other():
         counts[observed.split(2 / 7, seed)[1].flat] += 1
     # 200 of each on average; the deviation of a count is below 12.
     np.testing.assert_allclose(counts[observed.flat], 200, atol=50)
-
-
-def test_an_entry_is_left_to_fit():
-    assert [part.n_observed for part in Observed([1], [2], [3.0], (2, 3)).split(0.9, 0)] == [1, 0]
-
-
-def test_masked_values_and_places_are_refused_where_they_have_no_meaning():
-    hidden = np.ma.array([1, 100], mask=[False, True])
-    with pytest.raises(TypeError, match="values must not be a masked array"):
-        Observed([0, 1], [0, 1], hidden, (2, 2))
-    with pytest.raises(TypeError, match="rows must not be a masked array"):
-        Observed(hidden, [0, 1], [1.0, 2.0], (200, 2))
-    with pytest.raises(TypeError, match="values must not be a masked array"):
-        Observed.from_mask(np.ma.array(TABLE, mask=~KNOWN), KNOWN)

@@ -15,15 +15,11 @@ def ratings(seed=0, m=9, n=7):
     return X, known, Observed.from_mask(X, known)
 
 
-def test_the_mean_is_that_of_the_known_entries():
+def test_means_are_those_of_the_known_entries():
     X, known, observed = ratings()
     offsets = fit_offsets(observed, "mean")
     assert (offsets.mean, offsets.rows, offsets.columns) == (pytest.approx(X[known].mean()), None, None)
     assert fit_offsets(observed, None).mean == 0
-
-
-def test_columns_have_the_means_of_their_known_entries():
-    X, known, observed = ratings()
     added = fit_offsets(observed, "columns").add_to(np.zeros(X.shape))
     for j in range(7):
         expected = X[known[:, j], j].mean() if known[:, j].any() else X[known].mean()

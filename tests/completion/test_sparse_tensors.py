@@ -17,11 +17,8 @@ from ell12.completion.hidden_entries import largest_strength, noise_alpha
 from ell12.completion.offsets import fit_offsets
 from ell12.penalties.spectral import spectral_norm
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:Sparse"
-)  # PyTorch calls them a beta, and says what it does not check
-KINDS = ["coo", "csr", "csc"]
-
+# PyTorch calls them a beta, and says what it does not check.
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse")
 HALF = SpectralL12(l2_weight=0.5)
 
 
@@ -64,7 +61,7 @@ def sparse_on(library, observed, kind="coo", order=None):
     return X if kind == "coo" else X.to_sparse(layout=getattr(torch, f"sparse_{kind}"))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["coo", "csr", "csc"])
 def test_every_stored_entry_is_known_in_the_order_of_numpy(library, kind):
     expected = ratings()
     order = np.random.default_rng(1).permutation(expected.n_observed) if kind == "coo" else None
@@ -80,15 +77,12 @@ def test_every_stored_entry_is_known_in_the_order_of_numpy(library, kind):
     np.testing.assert_array_equal(library.to_numpy(found.select(kept).values), expected.values[kept])
 
 
-def test_what_sparse_tensors_must_not_hold(library):
+def test_tensors_that_are_no_matrices_of_numbers_are_refused(library):
     once = Observed([0, 1], [1, 0], [1.0, 2.0], (2, 2))
     with pytest.raises(ValueError, match="row 0, column 1 is given more than once"):
         Observed.of(sparse_on(library, once, order=np.array([0, 1, 0])))
     with pytest.raises(ValueError, match="stores NaN"):
         Observed.of(sparse_on(library, replace(once, values=np.array([1.0, np.nan]))))
-
-
-def test_tensors_that_are_no_matrices_of_numbers_are_refused():
     torch = pytest.importorskip("torch")
     X = torch.eye(4).to_sparse()
     with pytest.raises(TypeError, match="requires gradients"):
@@ -182,12 +176,8 @@ def test_strengths_and_offsets_are_those_of_numpy(library):
     assert noise_alpha(found) == pytest.approx(noise_alpha(expected), rel=1e-8)
     ours, theirs = fit_offsets(found, "biases"), fit_offsets(expected, "biases")
     np.testing.assert_allclose(library.to_numpy(ours.columns), theirs.columns, rtol=1e-10, atol=1e-12)
-
-
-def test_the_search_on_hidden_entries_finds_what_it_finds_with_numpy(library):
-    expected = ratings()
-    options = {"max_rank": 2, "penalty": HALF, "center": "biases", "max_iter": 10}
-    near, far = (complete_matrix(X, **options) for X in (expected, sparse_on(library, expected)))
+    options = {"max_rank": 2, "penalty": HALF, "center": "biases", "max_iter": 10}  # the search on hidden entries
+    near, far = (complete_matrix(X, **options) for X in (expected, found))
     assert far.alpha == pytest.approx(near.alpha)
     ours, theirs = (completion.predict([3, 0], [1, 5]) for completion in (far, near))
     np.testing.assert_allclose(library.to_numpy(ours), theirs, rtol=1e-6)

@@ -79,11 +79,11 @@ def test_rows_that_were_not_fitted_are_covered_too():
 @pytest.mark.parametrize("learn", ["_errors_at_hidden_entries", "_errors_in_new_rows"])
 def test_the_prediction_of_a_hidden_entry_knows_nothing_of_its_value(learn):
     known = table(0, rows=40)[0]
-    place = tuple(np.argwhere(~np.isnan(known))[17])
+    entry = tuple(np.argwhere(~np.isnan(known))[17])
     predictions = []
-    for move in (0.0, 3.0 * UNITS[place[1]]):
+    for move in (0.0, 3.0 * UNITS[entry[1]]):
         changed = known.copy()
-        changed[place] += move
+        changed[entry] += move
         model = L12Imputer("noise", random_state=0).fit(known)  # the same choices
         model._known = Observed.of(changed)
         errors = getattr(uncertainty, learn)(model, model._known, np.random.default_rng(0))
@@ -197,6 +197,9 @@ def test_draws_keep_known_entries_and_differ_by_as_much_as_errors(fitted):
     tables = np.stack(model.draws(known, 20, random_state=0))
     missing = np.isnan(known)
     assert (tables[:, ~missing] == known[~missing]).all()
+    one, again, other = (model.draws(known, 1, random_state=seed)[0] for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one, again)
+    assert not np.array_equal(one, other)
     filled, noise = model.transform(known), UNITS * NOISE
     spread, errors = (np.mean(np.abs((Y - filled) / noise)[..., missing]) for Y in (tables, X))
     assert spread == pytest.approx(errors, rel=0.15)

@@ -1,17 +1,15 @@
-"""One loss shared by threads, and by one run after another: nobody sees what the others do."""
+"""Sessions of a loss: what one run caches. Threads that share a loss are a law (`tests/laws/test_cases.py`)."""
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-import scipy.sparse
 
 import ell12.losses.of_prediction
-from ell12 import L12, HuberLoss, LogisticLoss, NonmonotoneAPG, SquaredLoss, WorkingSet, minimize
+from ell12 import L12, HuberLoss, NonmonotoneAPG, SquaredLoss, minimize
 from ell12.losses import RowsLoss
 from ell12.operators.krylov import largest_eigenvalue
-from ell12.solvers import SupportNewton
 
 
 def data(m=120, n=600, seed=0):
@@ -22,15 +20,6 @@ def data(m=120, n=600, seed=0):
     return A, A @ x + 0.1 * random.standard_normal(m)
 
 
-LOSSES = {
-    "squared": SquaredLoss,
-    "weighted": lambda A, b: SquaredLoss(A, b, sample_weight=np.linspace(0.5, 1.5, b.size)),
-    "sparse": lambda A, b: SquaredLoss(scipy.sparse.csc_array(np.where(np.abs(A) > 1, A, 0)), b),
-    "logistic": lambda A, b: LogisticLoss(A, np.sign(b)),
-    "Huber": lambda A, b: HuberLoss(A, b, delta=0.5),
-}
-
-
 @pytest.fixture
 def quick_switches():
     """Threads take turns a thousand times as often as usual, so that a race is met."""
@@ -38,25 +27,6 @@ def quick_switches():
     sys.setswitchinterval(5e-6)
     yield
     sys.setswitchinterval(usual)
-
-
-@pytest.mark.usefixtures("quick_switches")
-@pytest.mark.parametrize(
-    "solver", [WorkingSet(), SupportNewton(), NonmonotoneAPG()], ids=lambda s: type(s).__name__
-)
-@pytest.mark.parametrize("kind", LOSSES)
-def test_threads_and_earlier_solves_change_no_bit(kind, solver):
-    loss = LOSSES[kind](*data())
-    top = float(np.abs(loss.gradient(loss.point(loss.start()))).max())
-    strengths = top * np.array([0.7, 0.1, 0.4, 0.2])
-
-    def solve(alpha, which=loss):
-        return minimize(which, L12(alpha), solver=solver, max_iter=60).x
-
-    alone = [solve(alpha, LOSSES[kind](*data())) for alpha in strengths]
-    np.testing.assert_array_equal([solve(alpha) for alpha in strengths], alone)
-    with ThreadPoolExecutor(4) as pool:
-        np.testing.assert_array_equal(list(pool.map(solve, strengths)), alone)
 
 
 def test_a_session_is_the_same_loss_and_its_own_session():

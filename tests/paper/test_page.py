@@ -2,6 +2,7 @@
 
 import csv
 import html.parser
+import math
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from ell12_paper.rows import FILE, read_rows
 from ell12_paper.studies.images import LIKELY
 from ell12_paper.tables import tables
 from ell12_paper.trial_runs import RunError
+from ell12_paper.trials import printed
 from ell12_paper.verify import opened
 
 MOST_WORDS = 6000
@@ -101,3 +103,30 @@ def test_stored_rows_are_the_published_ones_and_hold_no_picture_without_a_licenc
     of_likely = [row["results"] for row in rows if row["settings"].get("image") in LIKELY]
     assert bool(of_likely) == (name == "likely")
     assert not any(results.get(key) for results in of_likely for key in ("clean", "difference"))
+
+
+def test_the_errors_that_the_text_names_with_the_likely_pictures_are_those_of_the_rows():
+    with opened(RESULTS / "likely.zip") as place:
+        rows = by_study(read_rows(place)[0])
+    said = "\n".join(page.prose("completion", rows)["text"])
+    table, path = (rows["completion"].where(study=study) for study in ("table", "path"))
+
+    def above(trials, method):
+        """By how many percent the error is above the printed one, by picture."""
+        pairs = [(trials.where(image=m).mean("rmse"), printed("rmse_times_100", method, m)[0]) for m in LIKELY]
+        return [10_000 * ours / theirs - 100 for ours, theirs in pairs]
+
+    def most(*methods):
+        return math.ceil(max(abs(gap) for m in methods for gap in above(table.where(method=m), m)))
+
+    near, log_sum = most("AIS-Impute", "ER1MP"), most("FaNCL")
+    ours = above(table.where(method="nmAPG"), "nmAPG")
+    grid = [above(path.where(alpha_factor=part), "nmAPG") for part in path.seen("alpha_factor")]
+    best = [round(min(gaps)) for gaps in zip(*grid, strict=True)]
+    for text in (
+        f"the printed errors within {near} %, log-sum within {log_sum} %",
+        f"those of l1-2 are {min(ours):.0f} to {max(ours):.0f} % above",
+        f"they are {best[0]} and {best[1]} % above, and on Sea the same",
+    ):
+        assert text in said
+    assert best[2] == 0

@@ -1,14 +1,11 @@
 """Penalties: values against formulas, convex parts, stationarity by numerical derivatives, and errors."""
 
 import math
-import pickle
-from copy import deepcopy
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.base import clone
 
 from ell12 import L1, L12, MCP, GroupL12, RowsL12, SpectralL12, SquaredLoss, minimize
 from ell12.penalties import CappedL1, LogSum, Lp, SpectralLogSum, TruncatedNuclear, with_strength
@@ -109,23 +106,9 @@ def test_subtracted_gradient_is_a_subgradient(name, seed, kind, scale, zeros):
     x, y = (entries(name, random_vector(seed + i, kind, scale)) for i in (0, 1))
     x.ravel()[:zeros] = 0
     slope = penalty.subtracted_gradient(x)
-    for other in (y, x + 1e-4 * y, 0 * x, -x):
+    for other in (y, x + 1e-4 * y, x - 1e-4 * y, 0 * x, -x):  # also the gradient, where there is one
         line = subtracted(x) + np.vdot(slope, other - x).real
         assert subtracted(other) >= line - 1e-12 * scale
-
-
-@pytest.mark.parametrize("name", DIFFERENCES)
-@given(seed=SEEDS)
-def test_subtracted_gradient_is_a_gradient(name, seed):
-    penalty, x = PENALTIES[name], entries(name, random_vector(seed))
-    x[np.abs(np.abs(x) - 0.8) < 1e-3] = 2.0  # where capped l1 has a kink
-    numerical = np.empty_like(x)
-    for i in np.ndindex(x.shape):
-        move = np.zeros_like(x)
-        move[i] = 1e-6
-        ahead, behind = (penalty.convex.value(p) - penalty.value(p) for p in (x + move, x - move))
-        numerical[i] = (ahead - behind) / 2e-6
-    np.testing.assert_allclose(penalty.subtracted_gradient(x), numerical, atol=2e-8)
 
 
 @pytest.mark.parametrize("name", DIFFERENCES)
@@ -177,12 +160,6 @@ class Quadratic:
             moves = [move for move in moves if np.all(x + 1e-3 * move >= 0)]
         return max(0.0, *(-self.slope(x, move) for move in moves))
 
-    def stationary_point(self, x):
-        step = 1 / np.linalg.norm(self.H, 2)
-        for _ in range(1500):
-            x = self.penalty.prox(x - step * self.gradient(x), step)
-        return x
-
 
 OPTIONS = [
     {},
@@ -208,32 +185,16 @@ def test_violation_is_the_steepest_descent(options, kind):
         assert problem.penalty.violation(x, problem.gradient(x)) == pytest.approx(expected, abs=1e-6 + tol)
 
 
-@given(st.lists(st.floats(-2, 2), min_size=4, max_size=4), st.floats(0.1, 2), st.floats(0, 2))
-def test_violation_at_zero(gradient, alpha, l2_weight):
-    gradient = np.array(gradient)
-    for positive, largest in [(False, np.abs(gradient).max()), (True, -gradient.min())]:
-        steepest = largest - alpha * (1 - l2_weight)
-        assume(abs(steepest) > 1e-9)
-        violation = L12(alpha, l2_weight, positive=positive).violation(np.zeros(4), gradient)
-        assert (violation > 0) == (steepest > 0)
-
-
 def test_violation_at_zero_under_l12():
     assert L12(2.0).violation(np.zeros(3), np.zeros(3)) == 0
     assert L12(2.0).violation(np.zeros(3), np.array([0.0, 1e-9, 0.0])) > 0
     assert L12(2.0, 0.5).violation(np.zeros(3), np.array([1.0, -1.0, 0.5])) == 0
     assert L12(2.0, 0.5).violation(np.zeros(3), np.array([1.0, -1.1, 0.5])) == pytest.approx(0.1)
     assert L12(2.0, positive=True).violation(np.zeros(3), np.array([3.0, 0.0, 5.0])) == 0
-    free = L12(2.0, weights=[0.0, 1.0, 1.0])
-    assert free.violation(np.array([5.0, 0.0, 0.0]), np.array([0.0, 0.3, 0.0])) > 0  # zero where penalised
-    assert free.violation(np.array([5.0, 0.0, 0.0]), np.array([0.2, 0.0, 0.0])) == pytest.approx(0.2)
-    assert free.violation(np.array([5.0, 0.0, 0.0]), np.zeros(3)) == 0
-
-
-# Arrays
-
-
-# Errors
+    part = L12(2.0, weights=[0.0, 1.0, 1.0])
+    assert part.violation(np.array([5.0, 0.0, 0.0]), np.array([0.0, 0.3, 0.0])) > 0  # zero where penalised
+    assert part.violation(np.array([5.0, 0.0, 0.0]), np.array([0.2, 0.0, 0.0])) == pytest.approx(0.2)
+    assert part.violation(np.array([5.0, 0.0, 0.0]), np.zeros(3)) == 0
 
 
 # What all share
@@ -261,14 +222,10 @@ def test_a_strength_may_be_left_out_and_is_asked_for_where_it_counts(kind):
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_scikit_learn_sees_that_zeros_are_exact_and_copies_are_equal(kind):
+def test_scikit_learn_sees_that_zeros_are_exact(kind):
     penalty = kind(0.3)
     assert penalty == "l1"
-    assert penalty != "l2"
-    assert penalty == penalty  # noqa: PLR0124
-    assert penalty != kind(0.3)
-    for copy in (pickle.loads(pickle.dumps(penalty)), deepcopy(penalty), clone(penalty, safe=False)):
-        assert repr(copy) == repr(penalty)
+    assert penalty not in ("l2", kind(0.3))
 
 
 def test_a_repr_leaves_out_defaults_and_shows_arrays_by_their_shape():

@@ -63,7 +63,7 @@ SEPARABLE = {
 }
 
 
-def places(penalty, step):
+def breakpoints(penalty, step):
     """Where the solution changes its form."""
     t = penalty.alpha * step
     match penalty:
@@ -84,14 +84,14 @@ def places(penalty, step):
 
 @st.composite
 def separable_problems(draw, kind):
-    """A penalty, a step and an entry, often at or next to a place where the solution changes its form."""
+    """A penalty, a step and an entry, often at or next to one where the solution changes its form."""
     alpha, step = draw(POWERS), draw(POWERS)
     ratio = draw(
         st.floats(0.1, 10) | st.floats(-4, 4).map(lambda e: 10.0**e) | st.sampled_from([1 - EPS, 1.0, 1 + 1e-6])
     )
     penalty = SEPARABLE[kind](alpha, step, ratio)
     factor = st.floats(0.3, 3) | st.sampled_from([1.0, 1 - EPS, 1 + EPS, 1 - 1e-9, 1 + 1e-9, 0.999, 1.001])
-    near = st.tuples(st.sampled_from(places(penalty, step)), factor).map(math.prod)
+    near = st.tuples(st.sampled_from(breakpoints(penalty, step)), factor).map(math.prod)
     return penalty, step, draw(near | near | POWERS | st.just(0.0))
 
 
@@ -131,8 +131,10 @@ def test_separable_prox_across_every_change_of_form(kind, ratio):
     """All z in small steps, each against a grid refined three times around its best point."""
     step = 1.3
     penalty = SEPARABLE[kind](0.7, step, float(ratio))
-    z = np.linspace(0, 2.5 * max(places(penalty, step)), 401)[1:]
-    z = np.concatenate([z, *(np.linspace(0.97, 1.03, 41) * place for place in places(penalty, step) if place)])
+    z = np.linspace(0, 2.5 * max(breakpoints(penalty, step)), 401)[1:]
+    z = np.concatenate(
+        [z, *(np.linspace(0.97, 1.03, 41) * point for point in breakpoints(penalty, step) if point)]
+    )
 
     def cost(s, z):
         return 0.5 * (s - z) ** 2 + step * size_formula(penalty, s)
@@ -165,19 +167,10 @@ def check_global_minimiser(penalty, step, z, sign):
     assert cost(x) <= best * (1 + 1e-10) + rounding
 
 
-@pytest.mark.parametrize(
-    "penalty",
-    [
-        L1(1.0),
-        LogSum(2.0, 0.5),
-        CappedL1(1.0, 2.0),
-        Lp(1.0),
-        Lp(1.0, 0.9),
-        MCP(1.0),
-        SCAD(1.0),
-        TransformedL1(1.0),
-    ],
-)
+FAR = [L1(1.0), LogSum(2.0, 0.5), CappedL1(1.0, 2.0), Lp(1.0), Lp(1.0, 0.9), MCP(1), SCAD(1), TransformedL1(1)]
+
+
+@pytest.mark.parametrize("penalty", FAR)
 def test_separable_prox_far_away_and_next_to_zero(penalty):
     x = penalty.prox(np.array([1e200, -1e300, 1e-200, -0.0]), 1.0)
     np.testing.assert_allclose(x[:2], [1e200, -1e300], rtol=1e-15)
@@ -245,13 +238,13 @@ def test_l12_prox_is_a_global_minimiser(problem, positive):
     penalty = L12(alpha, l2_weight, weights=weights, positive=positive)
     w = np.ones(len(z)) if weights is None else np.array(weights)
     x = penalty.prox(z, step)
-    free = w == 0
-    np.testing.assert_array_equal(x[free], np.maximum(z[free], 0) if positive else z[free])
+    unpenalised = w == 0
+    np.testing.assert_array_equal(x[unpenalised], np.maximum(z[unpenalised], 0) if positive else z[unpenalised])
     assert not positive or x.min() >= 0
-    if free.all():
+    if unpenalised.all():
         return
-    best = search_l12(z[~free], alpha * step, l2_weight, w[~free], positive)
-    cost = 0.5 * np.sum((x - z)[~free] ** 2) + step * l12_formula(x, alpha, l2_weight, w)
+    best = search_l12(z[~unpenalised], alpha * step, l2_weight, w[~unpenalised], positive)
+    cost = 0.5 * np.sum((x - z)[~unpenalised] ** 2) + step * l12_formula(x, alpha, l2_weight, w)
     assert cost <= best + 1e-11 * (alpha * step) ** 2
 
 

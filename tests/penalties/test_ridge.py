@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize as scipy_minimize
 
-from ell12 import L12, GroupL12, RowsL12
+from ell12 import L12, GroupL12
 
 GROUPS = [0, 1, 0, 2, 1]
 
@@ -48,13 +48,6 @@ def test_the_prox_with_a_ridge_is_as_good_as_a_search(name, l2_weight):
 
         assert penalty.value(z) == pytest.approx(value(z, 0.8, l2_weight, ridge, weights, blocks), rel=1e-13)
         assert cost(penalty.prox(z, step)) <= search(cost, z, seed) + 1e-9
-
-
-def test_rows_are_groups_in_another_shape():
-    z, options = np.random.default_rng(3).standard_normal((4, 3)), {"weights": [1.0, 0.0, 2.0, 0.5], "ridge": 1.5}
-    rows, groups = RowsL12(0.4, 0.8, **options), GroupL12(np.repeat(range(4), 3), 0.4, 0.8, **options)
-    np.testing.assert_allclose(rows.prox(z, 0.7).ravel(), groups.prox(z.ravel(), 0.7), atol=1e-14)
-    assert rows.value(z) == pytest.approx(groups.value(z.ravel()))
 
 
 def test_at_zero_the_violation_is_in_the_units_of_the_gradient_however_large_the_ridge():

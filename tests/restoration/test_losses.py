@@ -19,12 +19,6 @@ MASK = RNG.random(SHAPE) < 0.7
 EXACT = {"l2_weight": 0.0, "solver": ell12.restoration.GrowingADMM(1.01), "tol": 1e-4, "max_iter": 2000}
 
 
-def rows(boundary):
-    """The differences that are not zero by themselves, as a matrix."""
-    D = to_dense(FiniteDifference(SHAPE, boundary))
-    return D[np.abs(D).sum(axis=1) > 0]
-
-
 PROBLEMS = {
     "denoise": (np.eye(20), "neumann", short.denoise_tv),
     "inpaint": (np.eye(20)[MASK.ravel()], "neumann", lambda y, alpha, **o: short.inpaint_tv(y, MASK, alpha, **o)),
@@ -36,13 +30,19 @@ PROBLEMS = {
 }
 
 
+def problem(name, image):
+    """The operator, the differences that are not zero by themselves, the data, and what solves the problem."""
+    A, boundary, restore = PROBLEMS[name]
+    D = to_dense(FiniteDifference(SHAPE, boundary))
+    return A, D[np.abs(D).sum(axis=1) > 0], image[MASK] if name == "inpaint" else image.ravel(), restore
+
+
 @pytest.mark.parametrize("alpha", [0.2, 0.7])
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_impulses_are_a_linear_program(name, alpha):
-    A, boundary, restore = PROBLEMS[name]
-    D, b = rows(boundary), SMALL.ravel()[MASK.ravel()] if name == "inpaint" else SMALL.ravel()
+    A, D, b, restore = problem(name, SMALL)
     m, k = len(A), len(D)
-    sides = [[A, -np.eye(m), np.zeros((m, k))], [-A, -np.eye(m), np.zeros((m, k))]]
+    sides = [[s * A, -np.eye(m), np.zeros((m, k))] for s in (1, -1)]
     sides += [[s * D, np.zeros((k, m)), -np.eye(k)] for s in (1, -1)]
     best = scipy.optimize.linprog(
         np.r_[np.zeros(20), np.ones(m), alpha * np.ones(k)],
@@ -57,23 +57,20 @@ def test_impulses_are_a_linear_program(name, alpha):
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_counts_are_a_convex_program(name):
-    A, boundary, restore = PROBLEMS[name]
     counts, alpha = np.round(SMALL), 0.3
-    D, b = rows(boundary), counts.ravel()[MASK.ravel()] if name == "inpaint" else counts.ravel()
+    A, D, b, restore = problem(name, counts)
     k = len(D)
 
-    def value(x):
-        u = np.maximum(A @ x, 1e-12)
-        return float(np.sum(u - b * np.log(u)))
-
-    def slope(z):
-        return np.r_[A.T @ (1 - b / np.maximum(A @ z[:20], 1e-12)), alpha * np.ones(k)]
+    def value(z):
+        """The objective of the image and of bounds on its differences."""
+        u = np.maximum(A @ z[:20], 1e-12)
+        return float(np.sum(u - b * np.log(u)) + alpha * z[20:].sum())
 
     sides = np.vstack([np.hstack([s * D, np.eye(k)]) for s in (1, -1)])
     best = scipy.optimize.minimize(
-        lambda z: value(z[:20]) + alpha * z[20:].sum(),
+        value,
         np.r_[np.full(20, counts.mean()), np.ones(k)],
-        jac=slope,
+        jac=lambda z: np.r_[A.T @ (1 - b / np.maximum(A @ z[:20], 1e-12)), alpha * np.ones(k)],
         method="SLSQP",
         bounds=[(1e-9, None)] * 20 + [(0, None)] * k,
         constraints={"type": "ineq", "fun": lambda z: sides @ z, "jac": lambda z: sides},
@@ -83,28 +80,25 @@ def test_counts_are_a_convex_program(name):
     x = restore(counts, alpha, loss="poisson", **EXACT).ravel()
     assert x.min() >= 0
     np.testing.assert_allclose(x, best.x[:20], atol=0.02)
-    assert value(x) + alpha * np.abs(D @ x).sum() == pytest.approx(best.fun, abs=2e-3)
+    assert value(np.r_[x, np.abs(D @ x)]) == pytest.approx(best.fun, abs=2e-3)
 
 
-def drawing(side=24):
-    clean = np.full((side, side), 3.0)
-    clean[side // 4 : 3 * side // 4, side // 4 : 3 * side // 4] = 20.0
-    return clean
+CLEAN = np.full((24, 24), 3.0)
+CLEAN[6:18, 6:18] = 20.0
+COUNTS = np.random.default_rng(0).poisson(CLEAN).astype(float)
 
 
-def with_impulses(share, seed=0):
-    rng, image = np.random.default_rng(seed), drawing()
-    hit = rng.random(image.shape) < share
-    return np.where(hit, rng.choice([0.0, 25.0], image.shape), image)
+def with_impulses(share):
+    rng = np.random.default_rng(0)
+    hit = rng.random(CLEAN.shape) < share
+    return np.where(hit, rng.choice([0.0, 25.0], CLEAN.shape), CLEAN)
 
 
-COUNTS = np.random.default_rng(0).poisson(drawing()).astype(float)
-
-
-def test_counts_may_be_whole_numbers():
+def test_counts_may_be_whole_numbers_or_none():
     x = short.denoise_tv(COUNTS.astype(np.uint16), 0.4, loss="poisson", l2_weight=0.0)
     expected = short.denoise_tv(COUNTS, 0.4, loss="poisson", l2_weight=0.0)
     np.testing.assert_allclose(65535 * x, expected, atol=1e-3)
+    np.testing.assert_array_equal(short.denoise_tv(np.zeros((9, 9)), 0.3, loss="poisson"), 0)
 
 
 @pytest.mark.parametrize("share", [0.05, 0.2])
@@ -112,15 +106,15 @@ def test_impulses_are_removed(share):
     image = with_impulses(share)
     found = short.denoise_tv(image, loss="absolute", return_result=True)
     assert found.sigma is None
-    assert np.mean(np.abs(found.image - drawing())) < 0.15 * np.mean(np.abs(image - drawing()))
+    assert np.mean(np.abs(found.image - CLEAN)) < 0.15 * np.mean(np.abs(image - CLEAN))
     squared = short.denoise_tv(image)
-    assert np.std(found.image - drawing()) < 0.5 * np.std(squared - drawing())
+    assert np.std(found.image - CLEAN) < 0.5 * np.std(squared - CLEAN)
 
 
 def test_counts_are_smoothed_where_they_are_many_and_where_they_are_few():
     found = short.denoise_tv(COUNTS, loss="poisson", return_result=True)
     assert found.converged
-    assert np.std(found.image - drawing()) < 0.4 * np.std(COUNTS - drawing())
+    assert np.std(found.image - CLEAN) < 0.4 * np.std(COUNTS - CLEAN)
     assert found.image.min() >= 0
     bounded = short.denoise_tv(COUNTS, 0.4, loss="poisson", bounds=(4.0, 15.0))
     assert 4.0 <= bounded.min() <= bounded.max() <= 15.0
@@ -144,15 +138,11 @@ def test_blurred_counts_may_be_zero_where_the_image_is():
     assert np.std(x - clean) < 0.7 * np.std(counts - clean)
 
 
-def test_nothing_counted_is_an_image_of_zeros():
-    np.testing.assert_array_equal(short.denoise_tv(np.zeros((9, 9)), 0.3, loss="poisson"), 0)
-
-
 @pytest.mark.parametrize("options", [{"isotropic": True}, {"boundary": "periodic"}], ids=str)
 def test_other_losses_take_the_other_options(options):
     for loss, image in (("poisson", COUNTS), ("absolute", with_impulses(0.1))):
         x = short.denoise_tv(image, 0.7, loss=loss, **options)
-        assert np.std(x - drawing()) < 0.65 * np.std(image - drawing())
+        assert np.std(x - CLEAN) < 0.65 * np.std(image - CLEAN)
 
 
 def test_channels_have_losses_of_their_own():
@@ -164,12 +154,12 @@ def test_channels_have_losses_of_their_own():
 
 def test_a_blur_at_neumann_boundaries_and_any_operator_take_them_too():
     kernel = np.full((3, 3), 1 / 9)
-    blurred = scipy.ndimage.convolve(drawing(), kernel)
+    blurred = scipy.ndimage.convolve(CLEAN, kernel)
     counts = np.random.default_rng(1).poisson(50 * blurred) / 50.0
     x = short.deblur_tv(counts, kernel, 0.002, loss="poisson")
-    assert np.std(x - drawing()) < 0.6 * np.std(counts - drawing())
+    assert np.std(x - CLEAN) < 0.6 * np.std(counts - CLEAN)
     A = np.random.default_rng(2).random((90, 64))
-    clean = drawing()[:8, :8]
+    clean = CLEAN[:8, :8]
     y = A @ clean.ravel()
     y[::9] += 40
     x = short.restore_tv(y, A, 0.5, shape=(8, 8), loss="absolute")
@@ -177,8 +167,6 @@ def test_a_blur_at_neumann_boundaries_and_any_operator_take_them_too():
 
 
 def test_what_a_loss_cannot_take_is_said():
-    with pytest.raises(ValueError, match="loss must be 'squared' or 'poisson' or 'absolute'"):
-        short.denoise_tv(COUNTS, 0.1, loss="huber")
     with pytest.raises(ValueError, match="needs counts"):
         short.denoise_tv(-COUNTS, 0.1, loss="poisson")
     with pytest.raises(ValueError, match="needs a solver of the true objective"):

@@ -12,7 +12,7 @@ from tests.restoration import short
 from ell12.losses import SquaredLoss
 from ell12.operators.image_operators import FiniteDifference, Identity
 from ell12.prox import moreau_l12
-from ell12.restoration import SmoothedGradient, TotalVariationL12
+from ell12.restoration import TotalVariationL12
 from ell12.restoration.stencil import Sweep, envelope_and_gradient
 from ell12.restoration.stencil_cuda import CudaSweep, sweep_on_gpu
 
@@ -161,10 +161,8 @@ def test_a_gradient_step_never_raises_the_objective(l2_weight, boundary):
     rng = np.random.default_rng(0)
     for alpha, smoothing in ((0.05, 0.01), (1.0, 0.1), (0.01, 1.0)):
         y = rng.standard_normal((12, 9))
-        loss, penalty = (
-            SquaredLoss(Identity(y.shape), y),
-            TotalVariationL12(alpha, l2_weight, smoothing=smoothing, ndim=2, boundary=boundary),
-        )
+        loss = SquaredLoss(Identity(y.shape), y)
+        penalty = TotalVariationL12(alpha, l2_weight, smoothing=smoothing, boundary=boundary)
         x, size = 3 * rng.standard_normal(y.shape), 1 / (1 + penalty.lipschitz)
         for _ in range(40):
             value, slope = penalty.value_and_gradient(x)
@@ -172,26 +170,6 @@ def test_a_gradient_step_never_raises_the_objective(l2_weight, boundary):
             before = loss.value(loss.point(x)) + value
             assert loss.value(loss.point(new)) + penalty.value(new) <= before * (1 + 1e-14)
             x = new
-
-
-def test_compiled_and_plain_iterates_are_the_same(monkeypatch):
-    pytest.importorskip("numba")
-    y = image((40, 50)) + 0.5
-    loss = SquaredLoss(Identity(y.shape), y)
-    for penalty in (
-        TotalVariationL12(0.05, smoothing=0.01),
-        TotalVariationL12(0.05, smoothing=0.01, bounds=(0.2, 0.8)),
-    ):
-        start = loss.point(penalty.project(y))
-        plain = SmoothedGradient().iterates(loss, penalty, start)
-        monkeypatch.setattr("ell12.restoration.total_variation.SWEPT_FROM", 1)
-        compiled = SmoothedGradient(threads=2).iterates(loss, penalty, start)
-        for _ in range(60):
-            a, b = next(compiled), next(plain)
-            np.testing.assert_allclose(a.point.x, b.point.x, atol=1e-9)
-            assert a.objective == pytest.approx(b.objective, rel=1e-9)
-            assert a.optimality == pytest.approx(b.optimality, rel=1e-6)
-        monkeypatch.undo()
 
 
 def test_the_sweep_is_for_large_real_arrays_with_up_to_three_axes():

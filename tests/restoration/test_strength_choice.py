@@ -78,6 +78,14 @@ def test_a_part_without_noise_does_not_decide_for_the_rest():
     assert decibels(ell12.denoise_tv(given), image) > decibels(given, image) + 11.5
 
 
+def test_an_image_of_which_more_than_half_is_flat_counts_as_free_of_noise_unless_its_noise_is_given():
+    image = np.kron(np.random.default_rng(0).random((8, 8)), np.ones((12, 12)))
+    given = noisy(image, 0.1)
+    given[:64] = image[:64] = 0.5
+    np.testing.assert_array_equal(ell12.denoise_tv(given), given)
+    assert decibels(ell12.denoise_tv(given, sigma=0.1), image) > decibels(given, image) + 5
+
+
 def test_the_penalty_is_chosen_with_the_strength():
     boxes = np.kron(np.random.default_rng(2).random((6, 6)), np.ones((16, 16)))
     assert not ell12.denoise_tv(noisy(boxes, 0.1), return_result=True).penalty.isotropic

@@ -9,7 +9,6 @@ from ell12.minimization.loop import DEFAULTS
 from ell12.penalties import WithIntercept
 from ell12.solvers import GroupNewton
 from ell12.solvers import newton as module
-from ell12.solvers.newton import SmoothProblem
 
 GROUPS = np.arange(60) // 3
 
@@ -98,23 +97,3 @@ def test_it_is_the_default_for_groups_alone():
     A, b = coherent(0)
     with pytest.raises(TypeError, match=r"GroupNewton needs a penalty .* lacks sign_changes"):
         minimize(SquaredLoss(A, b), L12(0.1), solver=GroupNewton())
-
-
-def test_other_array_libraries(each_library):
-    A, b = coherent(1)
-    loss = SquaredLoss(each_library.make_array(A), each_library.make_array(b), scale=1 / 80)
-    penalty = GroupL12(GROUPS, 0.05, 0.5)
-    result = minimize(loss, penalty, tol=1e-8 if each_library.float64 else 1e-3)
-    assert result.converged
-    expected = minimize(SquaredLoss(A, b, scale=1 / 80), penalty, tol=1e-8).x
-    found = each_library.to_numpy(result.x)
-    np.testing.assert_allclose(found, expected, atol=1e-6 if each_library.float64 else 1e-2)
-
-
-def test_a_group_that_would_turn_back_leaves_in_one_step():
-    loss = SquaredLoss(np.eye(4), [3.0, -4.0, 0.1, 0.1])
-    problem = SmoothProblem(loss, GroupL12([0, 0, 1, 1], 1.0, l2_weight=0.0))
-    here = problem.evaluate(loss.point(np.array([2.0, -3.0, 0.05, 0.05])))
-    new = module.NewtonStep(problem)(here)
-    assert new.x[2:].tolist() == [0, 0]
-    assert new.objective < here.objective

@@ -7,7 +7,6 @@ from sklearn.linear_model import Lasso, lars_path
 
 from ell12 import L12, L12Regressor, NonmonotoneAPG, SquaredLoss, datasets, minimize, stationarity
 from ell12.penalties import WithIntercept
-from ell12.protocols import with_alpha
 from ell12.solvers import homotopy, working_set
 from ell12.solvers.homotopy import Homotopy
 
@@ -20,18 +19,11 @@ def design(seed=0, shape=(30, 80)):
     return A, A @ x + 0.3 * random.standard_normal(shape[0])
 
 
-def follow(loss, penalty, x, strength):
+def follow(loss, penalty):
     """The last point of the path, and the path."""
-    path = Homotopy(loss, penalty, x, strength)
+    path = Homotopy(loss, penalty)
     *_, last = path.points()
     return last, path
-
-
-def top(loss, penalty):
-    """The strength from which zero is a solution, where nothing is free."""
-    gradient = loss.gradient(loss.point(loss.start()))
-    pull = -gradient if penalty.positive else np.abs(gradient)
-    return float((pull / (1.0 if penalty.weights is None else penalty.weights)).max())
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -40,7 +32,7 @@ def test_every_kink_is_that_of_lars(seed):
     loss = SquaredLoss(A, b)
     strengths, _, coefs = lars_path(A, b, method="lasso", alpha_min=1e-3)
     strengths *= len(b)
-    path = Homotopy(loss, L12(strengths[-1], 0.0), np.zeros(80), strengths[0])
+    path = Homotopy(loss, L12(strengths[-1], 0.0))
     found = [(path.alpha + path.left, path._point().x) for _ in path.points()]
     # The first kink, at which the first entry enters, is where the path begins.
     np.testing.assert_allclose([strength for strength, _ in found[1:]], strengths, rtol=1e-8)
@@ -57,20 +49,18 @@ def test_weights_of_rows_and_columns(positive, sparse):
     X = scipy.sparse.csr_array(A) if sparse else A
     loss = SquaredLoss(X, b, sample_weight=random.uniform(0, 2, 30), scale=0.1)
     penalty = L12(0.01, 0.0, weights=weights, positive=positive)
-    last, path = follow(loss, penalty, loss.start(), top(loss, penalty))
+    last, path = follow(loss, penalty)
     assert path.left == 0
     assert stationarity(loss, penalty, last.x) <= 1e-8
     assert last.x[7] == 0
     np.testing.assert_allclose(last.prediction, A @ last.x, atol=1e-10)
 
 
-def test_a_free_entry_stays_in_the_support():
+def test_an_unpenalised_entry_stays_in_the_support():
     A, b = design(4)
     loss = SquaredLoss(np.column_stack([A, np.ones(30)]), b + 50)
     penalty = WithIntercept(L12(0.05, 0.0, positive=True))
-    begin = with_alpha(penalty, 300.0 * penalty.alpha)
-    x = minimize(loss, begin, tol=1e-10).x
-    last, path = follow(loss, penalty, x, begin.alpha)
+    last, path = follow(loss, penalty)
     assert path.left == 0
     assert last.x[-1] > 10
     assert last.x[:-1].min() >= 0
@@ -80,7 +70,7 @@ def test_a_free_entry_stays_in_the_support():
 def test_the_factors_are_made_anew_where_rounding_spoils_them(monkeypatch):
     A, b = design(5)
     loss, penalty = SquaredLoss(A, b), L12(0.01, 0.0)
-    expected, _ = follow(loss, penalty, loss.start(), top(loss, penalty))
+    expected, _ = follow(loss, penalty)
     made = []
     factorize, enter = homotopy._Support.factorize, homotopy._Support.enter
 
@@ -90,29 +80,17 @@ def test_the_factors_are_made_anew_where_rounding_spoils_them(monkeypatch):
 
     monkeypatch.setattr(homotopy._Support, "enter", spoiled)
     monkeypatch.setattr(homotopy._Support, "factorize", lambda self: made.append(1) or factorize(self))
-    last, path = follow(loss, penalty, loss.start(), top(loss, penalty))
+    last, path = follow(loss, penalty)
     assert len(made) > 10
     assert path.left == 0
     np.testing.assert_allclose(last.x, expected.x, atol=1e-8)
-
-
-def test_equal_columns_in_the_support_are_merged_at_the_start():
-    A, b = design(6)
-    loss, penalty = SquaredLoss(np.hstack([A, A[:, :20]]), b), L12(0.01, 0.0)
-    one = minimize(SquaredLoss(A, b), L12(5.0, 0.0), tol=1e-12).x
-    x = np.r_[one, 0.3 * one[:20]]
-    x[:20] *= 0.7  # a solution as well, with both of two equal columns
-    assert np.count_nonzero(x[80:])
-    last, path = follow(loss, penalty, x, 5.0)
-    assert path.left == 0
-    assert stationarity(loss, penalty, last.x) <= 1e-8
 
 
 def test_a_dependent_column_is_exchanged_for_another():
     random = np.random.default_rng(6)
     A = random.standard_normal((30, 10)) @ random.standard_normal((10, 80))  # no more than ten are independent
     loss, penalty = SquaredLoss(A, A @ random.standard_normal(80)), L12(1e-4, 0.0)
-    last, path = follow(loss, penalty, loss.start(), top(loss, penalty))
+    last, path = follow(loss, penalty)
     assert path.left == 0
     assert np.count_nonzero(last.x) <= 10
     assert stationarity(loss, penalty, last.x) <= 1e-6
@@ -132,7 +110,7 @@ def test_nearly_dependent_columns_do_not_hide_the_way(F):
     A, x = cosines(F, F, 9)
     assert np.linalg.cond(A) > 1e4
     loss, penalty = SquaredLoss(A, A @ x), L12(1e-7, 0.0)
-    last, path = follow(loss, penalty, loss.start(), top(loss, penalty))
+    last, path = follow(loss, penalty)
     assert path.left == 0
     assert stationarity(loss, penalty, last.x) <= 1e-5
 
@@ -140,7 +118,7 @@ def test_nearly_dependent_columns_do_not_hide_the_way(F):
 def test_a_path_leans_to_the_solution_with_a_tangent():
     A, b = design(10)
     loss, penalty = SquaredLoss(A, b), L12(0.5, 0.0)
-    last, path = follow(loss, penalty, loss.start(), top(loss, penalty))
+    last, path = follow(loss, penalty)
     for tangent in 0.4 * np.random.default_rng(0).uniform(-1, 1, (3, 80)):
         path.lean(tangent)
         *_, last = path.points()

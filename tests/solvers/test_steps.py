@@ -10,7 +10,6 @@ from ell12.losses import QuadraticLoss
 from ell12.solvers.proximal_step import (
     DOUBLE_AFTER,
     ProximalStep,
-    check_step,
     first_step,
     known_lipschitz,
     objective,
@@ -54,7 +53,7 @@ def test_a_step_is_the_prox_of_a_gradient_step(kind, penalty):
         iterate = take_step.iterate(new, point)
         assert iterate.objective == loss.value(new) + penalty.value(new.x) == objective(loss, penalty, new)
         assert iterate.optimality == pytest.approx(np.abs(new.x - x).max() / size, rel=1e-12)
-        measured = take_step.measured(point, point, lambda _: None)
+        measured = take_step.measured(point, lambda _: None)
         assert measured.square == pytest.approx(np.sum((new.x - x) ** 2), rel=1e-12)
         assert measured.iterate().optimality == pytest.approx(iterate.optimality, rel=1e-12)
 
@@ -88,16 +87,11 @@ def test_without_a_lipschitz_constant_steps_are_backtracked_and_grow_again(unkno
     for k in range(1, 2 * DOUBLE_AFTER + 2):
         point = take_step(point)
         assert take_step.step == short * 2 ** ((k - 1) // DOUBLE_AFTER)
-
-
-def test_backtracking_that_was_asked_for_does_not_grow():
-    loss = losses()[0]
-    point = loss.point(np.ones(10))
-    take_step = ProximalStep(loss, L1(0.1), "backtracking", point)
-    take_step.step = 1e-6
+    asked = ProximalStep(losses()[0], L1(0.1), "backtracking", point)  # which does not grow
+    asked.step = short
     for _ in range(30):
-        point = take_step(point)
-    assert take_step.step == 1e-6
+        point = asked(point)
+    assert asked.step == short
 
 
 def test_a_lipschitz_constant_of_zero_counts_as_one():
@@ -113,11 +107,8 @@ def test_the_first_step_is_exact_along_the_gradient():
     values = [np.sum((A @ (x - length * gradient) - b) ** 2) for length in lengths]
     assert values[1] == min(values)
     assert step >= 1 / np.linalg.eigvalsh(A.T @ A)[-1]
-
-
-def test_a_first_step_from_where_the_gradient_vanishes_is_one():
-    loss = SquaredLoss(np.eye(3), np.ones(3))
-    assert first_step(loss, loss.point(np.ones(3))) == 1.0
+    vanishing = SquaredLoss(np.eye(3), np.ones(3))
+    assert first_step(vanishing, vanishing.point(np.ones(3))) == 1.0
 
 
 def test_a_tilt_is_a_linear_term_that_is_taken_off():
@@ -131,12 +122,6 @@ def test_a_tilt_is_a_linear_term_that_is_taken_off():
 def test_only_losses_whose_terms_cancel_sum_more_than_their_value():
     assert QuadraticLoss(np.eye(2), np.ones(2), constant=-3.0).value_scale == 3.0
     assert losses()[0].value_scale == 0.0
-
-
-@pytest.mark.parametrize("step", [0, -1.0, math.nan, "lipshitz", None])
-def test_a_step_that_is_none_is_named(step):
-    with pytest.raises((TypeError, ValueError), match="step must be"):
-        check_step(step, "lipschitz")
 
 
 def test_the_first_step_of_an_exponential_is_not_that_of_its_far_curvature():

@@ -49,17 +49,6 @@ def test_rounding_does_not_stop_them(solver):
     assert result.converged
 
 
-@pytest.mark.parametrize("solver", SOLVERS, ids=lambda s: type(s).__name__)
-def test_the_seed_decides_the_steps(solver):
-    loss, penalty = make(SquaredLoss, *data()), L12(0.05)
-    first, again, other = (
-        minimize(loss, penalty, solver=type(solver)(batch_size=16, random_state=seed), tol=0, max_iter=3).x
-        for seed in (1, 1, 2)
-    )
-    assert np.array_equal(first, again)
-    assert not np.array_equal(first, other)
-
-
 @pytest.mark.parametrize("matrix", [np.asarray, np.asfortranarray, scipy.sparse.csr_array])
 @pytest.mark.parametrize("size", [1, 7, 64, 300, 1000])
 def test_batches_sum_to_the_loss(matrix, size):
@@ -86,21 +75,6 @@ def test_a_memory_map_is_read_where_it_lies(tmp_path):
     assert stationarity(SquaredLoss(A, b, scale=1 / 300), L12(0.05), result.x) <= 1.01e-6
 
 
-def test_observations_in_a_memory_map(tmp_path):
-    A, b = data()
-    expected = minimize(SquaredLoss(A, b, scale=1 / 300), L12(0.05), tol=1e-8).x
-    for name, values in (("A", A), ("b", b)):
-        np.save(tmp_path / f"{name}.npy", values)
-    A, b = (np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in "Ab")
-    weight = np.load(tmp_path / "b.npy", mmap_mode="r") ** 2
-    assert np.shares_memory(SquaredLoss(A, b, sample_weight=weight).b, b)
-    chunks = RowsLoss([(A[:100], b[:100]), (A[100:], b[100:])], scale=1 / 300)
-    for loss in (SquaredLoss(A, b, scale=1 / 300), chunks):
-        np.testing.assert_allclose(minimize(loss, L12(0.05), tol=1e-8).x, expected, atol=1e-6)
-    with pytest.raises(TypeError, match="b must not be a masked array"):
-        SquaredLoss(A, np.ma.masked_array(b, b > 0))
-
-
 def test_in_passes_over_the_data_svrg_needs_fewer_than_nmapg():
     A, b = data(4000, 50, seed=1)
     loss, penalty = SquaredLoss(A, b, scale=1 / 4000), L12(0.02)
@@ -117,16 +91,13 @@ def test_losses_without_rows_or_a_proximal_step_say_so():
     A, b = data(n=30, p=5)
     with pytest.raises(TypeError, match=r"SAGA needs .* over rows; the loss QuadraticLoss lacks batches"):
         minimize(QuadraticLoss(A.T @ A, A.T @ b), L12(0.1), solver=SAGA())
+    for options in ({"batch_size": 0}, {"batch_size": 1.5}, {"step": -1.0}, {"passes": 0}):
+        with pytest.raises(ValueError, match=next(iter(options))):
+            ProxSVRG(**options)
     with pytest.raises(TypeError, match="A has no rows at hand"):
         minimize(SquaredLoss(aslinearoperator(A), b), L12(0.1), solver=ProxSVRG())
     with pytest.raises(TypeError, match=r"DCA needs .* proximal map; the loss RowsLoss lacks proximal"):
         minimize(RowsLoss([(A, b)]), L12(0.1), solver=DCA())
-
-
-@pytest.mark.parametrize("options", [{"batch_size": 0}, {"batch_size": 1.5}, {"step": -1.0}, {"passes": 0}])
-def test_bad_options_are_named(options):
-    with pytest.raises(ValueError, match=next(iter(options))):
-        ProxSVRG(**options)
 
 
 def test_batches_of_a_file_are_neighbours(tmp_path):

@@ -5,17 +5,14 @@ import pytest
 import scipy.sparse
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.datasets import load_breast_cancer
-from sklearn.linear_model import Lasso, LogisticRegression
+from sklearn.linear_model import Lasso
 
 import ell12
 from ell12 import (
-    L1,
     L12,
     MCP,
     GroupL12,
     HuberLoss,
-    L12Classifier,
-    L12Regressor,
     LogisticLoss,
     NonmonotoneAPG,
     SquaredLoss,
@@ -111,20 +108,6 @@ def test_a_first_fit_of_middling_size_waits_for_no_compiler(monkeypatch, l2_weig
     A, b = design(7, (300, 1800), nonzero=30)
     loss = SquaredLoss(A, b)
     assert solve(loss, L12(0.02 * strength(loss), l2_weight)).converged
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-def test_equals_logistic_regression_with_an_intercept(sparse):
-    A, b = design(5, (150, 60))
-    y = b > 0.8
-    X = scipy.sparse.csr_array(A + 1) if sparse else A + 1
-    model = L12Classifier(alpha=0.02, penalty=L1(), tol=1e-8).fit(X, y)
-    assert model.results_[0].converged
-    rival = LogisticRegression(l1_ratio=1, C=1 / (150 * 0.02), solver="saga", tol=1e-9, max_iter=10**5).fit(
-        A + 1, y
-    )
-    np.testing.assert_allclose(model.coef_, rival.coef_, atol=2e-4)
-    np.testing.assert_allclose(model.intercept_, rival.intercept_, atol=2e-3)
 
 
 @pytest.mark.parametrize("i", range(4))
@@ -235,8 +218,7 @@ def test_a_proximal_step_leads_away_from_zero():
     result = solve(loss, L12(1.5 * strength(loss)))  # zero meets the Lasso's condition, and is no minimum
     assert result.converged
     assert np.count_nonzero(result.x) == 1
-    free = np.r_[0.0, np.ones(199)]
-    result = solve(loss, L12(1.5 * strength(loss), weights=free))
+    result = solve(loss, L12(1.5 * strength(loss), weights=np.r_[0.0, np.ones(199)]))
     assert result.converged
     assert np.count_nonzero(result.x) == 2
 
@@ -256,26 +238,14 @@ def test_degenerate_problems(case, l2_weight):
     else:
         b = 0 * b
     for x0 in (None, np.linspace(-1, 1, A.shape[1]) + 0.01):
-        assert solve(SquaredLoss(A, b), L12(2.0, l2_weight), x0).converged
+        for solver in (WorkingSet(), SupportNewton(), SupportNewton(switch=np.inf)):
+            assert minimize(SquaredLoss(A, b), L12(2.0, l2_weight), x0, solver, tol=1e-8).converged
 
 
-@pytest.mark.parametrize("name", ["squared", "logistic", "huber"])
-def test_single_precision_is_kept(name):
-    A, b = design(14)
-    loss = make_loss(name, A.astype(np.float32), b.astype(np.float32))
-    result = solve(loss, L12(0.2 * strength(loss)), tol=1e-4, max_iter=300)
-    assert result.x.dtype == np.float32
-    assert result.stationarity < 1e-3
-
-
-def test_inputs_are_not_written_to_and_a_solution_is_known_at_once():
+def test_a_solution_is_known_at_once():
     A, b = design(15)
     loss, penalty = SquaredLoss(A, b), L12(20.0)
-    x0 = np.random.default_rng(0).standard_normal(200)
-    kept = x0.copy(), A.copy(), b.copy()
-    result = solve(loss, penalty, x0)
-    for array, copy in zip((x0, A, b), kept, strict=True):
-        np.testing.assert_array_equal(array, copy)
+    result = solve(loss, penalty, np.random.default_rng(0).standard_normal(200))
     assert solve(loss, penalty, result.x).n_iter == 1
     assert solve(loss, penalty, tol=0.0, max_iter=40).n_iter == 40  # goes on for ever, without harm
 
@@ -307,14 +277,6 @@ def test_the_default_is_the_fastest_solver_that_the_problem_allows():
     np.testing.assert_array_equal(default.x, named.x)
     slow = minimize(SquaredLoss(aslinearoperator(A), b), L12(20.0), tol=1e-6)
     assert slow.objective == pytest.approx(default.objective, rel=1e-6)
-
-
-def test_estimators_use_it():
-    A, b = design(18)
-    model = L12Regressor(alpha=0.3, tol=1e-8).fit(A, b)
-    slow = L12Regressor(alpha=0.3, tol=1e-6, solver=NonmonotoneAPG(), max_iter=10**5).fit(A, b)
-    assert model.n_iter_ < slow.n_iter_ / 3
-    np.testing.assert_allclose(model.coef_, slow.coef_, atol=1e-4)
 
 
 @pytest.mark.parametrize("positive", [False, True])

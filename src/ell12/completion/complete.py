@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -71,7 +72,10 @@ class Completion(Result[LowRank]):
 
         Of columns with units of their own, one without any known entry is NaN, with a warning.
         """
-        self.offsets.warn_of_unknown_units()
+        unknown = self.offsets.unknown_units
+        if unknown.size:
+            named = ", ".join(map(str, unknown[:10])) + (", ..." if unknown.size > 10 else "")
+            warnings.warn(f"columns without any known entry are NaN: {named}", UserWarning, stacklevel=2)
         return self.offsets.add_to(self.x.to_array())
 
 

@@ -29,7 +29,7 @@ class Group(NamedTuple):
     """Rows filled up to the same length."""
 
     rows: Array  # which
-    places: Array  # of the entries of each, and the number of all entries where it is filled up
+    positions: Array  # of the entries of each, and the number of all entries where it is filled up
     columns: Array  # of the entries of each, and the number of all columns where it is filled up
 
 
@@ -83,40 +83,32 @@ class Segments:
             out[rows] = xp.linalg.solve(gram + diagonal, right[:, :, None])[:, :, 0]
         return out
 
-    def _sums(self, values: Array, B: Array, with_gram: bool) -> Iterator[tuple[Array, Array, Array]]:
-        """Rows, and for each the sums of ``o_j b_j`` and, if asked for, of ``b_j b_j'`` over its entries.
-
-        A row that is too long for a chunk is added up in several parts.
-        """
+    def _sums(self, values: Array, B: Array, with_gram: bool) -> Iterator[tuple[Array, Array, Any]]:
+        """Rows, and for each the sums of ``o_j b_j`` and, if asked for, of ``b_j b_j'`` over its entries."""
         xp, values, B = namespace(B), for_gathering(values, more=1), for_gathering(B, more=1)
-        for every, places, columns in self.groups:
-            count, length = places.shape
-            most = min(max(AT_ONCE // max(length * B.shape[1], 1), 1), count)
-            step = max(AT_ONCE // max(most * B.shape[1], 1), 1)
+        for every, positions, columns in self.groups:
+            count, length = positions.shape
+            most = max(AT_ONCE // max(length * B.shape[1], 1), 1)
             for first in range(0, count, most):
-                product = gram = 0.0
-                for start in range(0, length, step):
-                    part = slice(first, first + most), slice(start, start + step)
-                    o, b = _gathered(values, places[part]), _gathered(B, columns[part])
-                    product = product + (o[:, None, :] @ b)[:, 0, :]
-                    gram = gram + xp.matrix_transpose(b) @ b if with_gram else gram
-                yield every[first : first + most], product, gram
+                part = slice(first, first + most)
+                o, b = _gathered(values, positions[part]), _gathered(B, columns[part])
+                yield every[part], (o[:, None, :] @ b)[:, 0, :], xp.matrix_transpose(b) @ b if with_gram else None
 
     def _group(self, rows: Array, length: int) -> Group:
         xp, count = namespace(rows), self.columns.shape[0]
         starts, ends = (xp.take(self.starts, rows + shift, axis=0)[:, None] for shift in (0, 1))
-        places = starts + xp.arange(length, device=device(rows))
-        known = places < ends
-        columns = _gathered(self.columns, xp.where(known, places, 0))
+        positions = starts + xp.arange(length, device=device(rows))
+        known = positions < ends
+        columns = _gathered(self.columns, xp.where(known, positions, 0))
         short = xp.int32 if count < 2**31 else xp.int64
-        places = xp.astype(xp.where(known, places, count), short, copy=False)
-        return Group(rows, places, xp.where(known, columns, self.width))
+        positions = xp.astype(xp.where(known, positions, count), short, copy=False)
+        return Group(rows, positions, xp.where(known, columns, self.width))
 
 
-def _gathered(x: Array, places: Array) -> Array:
-    """The entries or rows of x at these places."""
+def _gathered(x: Array, positions: Array) -> Array:
+    """The entries or rows of x at these positions."""
     xp = namespace(x)
-    return xp.reshape(xp.take(x, xp.reshape(places, (-1,)), axis=0), (*places.shape, *x.shape[1:]))
+    return xp.reshape(xp.take(x, xp.reshape(positions, (-1,)), axis=0), (*positions.shape, *x.shape[1:]))
 
 
 def for_gathering(x: Array, more: int = 0) -> Array:

@@ -23,7 +23,7 @@ from ell12.completion.gpu_entries import AT_ONCE
 from ell12.completion.observed import Observed, read_entries
 from ell12.completion.offsets import fit_offsets
 from ell12.completion.squared_error import regressed_rows
-from ell12.completion.table_columns import Categories, Range, as_frame, is_frame, whole_number_dtypes
+from ell12.completion.table_columns import Categories, Range, as_frame, is_frame
 from ell12.completion.uncertainty import Calibration, Uncertain
 from ell12.minimization import Status
 from ell12.nested_parameters import NestedParameters
@@ -170,7 +170,8 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
         counts = np.diff(observed.by_column[1])
         self.empty_columns_ = self._owners[(counts == 0) & observed.is_table]
         self.incomplete_columns_ = np.unique(self._owners[counts < observed.shape[0]])
-        self._whole_dtypes = whole_number_dtypes(X)
+        dtypes = enumerate(X.dtypes if is_frame(X) else ())
+        self._whole_dtypes = {k: dtype for k, dtype in dtypes if dtype.kind in "iub"}
         self._whole_columns = np.flatnonzero(np.isin(self._owners, [*self._whole_dtypes]))
         given = ("alpha", "penalty", "max_rank", "center", "scale", "tol")
         fit_entries(self, observed, **{name: getattr(self, name) for name in given})
@@ -222,7 +223,7 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
             for k in self._table.levels:
                 columns[k] = self._table.chosen(k, parts[k], X.iloc[:, k])
         frame = as_frame(columns, X.index if is_frame(X) else None, self._whole_dtypes)
-        kept = [*np.arange(len(parts))[self._kept], *range(len(parts), len(columns))]
+        kept = [*self._kept, *range(len(parts), len(columns))]
         return frame.iloc[:, kept].set_axis(self.get_feature_names_out(), axis=1)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -290,10 +291,8 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
 
     @property
     def _kept(self) -> Any:
-        """The columns of the training data that `transform` gives back; all as a slice, which copies nothing."""
-        if self.keep_empty_features or self.empty_columns_.size == 0:
-            return slice(None)
-        return np.delete(np.arange(self.n_features_in_), self.empty_columns_)
+        """The columns of the training data that `transform` gives back."""
+        return np.delete(np.arange(self.n_features_in_), [] if self.keep_empty_features else self.empty_columns_)
 
     def _validated(self, X: Any, reset: bool) -> Any:
         if hasattr(X, "__dask_graph__"):

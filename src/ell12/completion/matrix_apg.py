@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 from ell12.backend import count_true, inner, namespace, norm
 from ell12.checks import check_counts, generator
 from ell12.completion.low_rank import LowRank
-from ell12.completion.observed import has_segments
+from ell12.completion.observed import check_segments
 from ell12.completion.singular_vectors import FullTriplets, WarmBlock
 from ell12.completion.squared_error import EntryLoss
 from ell12.penalties.spectral import Spectral
@@ -83,10 +83,7 @@ class FactoredForm:
     """Every matrix is a sum of low-rank ones and a sparse one."""
 
     def __init__(self, loss: EntryLoss) -> None:
-        if not has_segments(loss.observed.values):
-            raise TypeError(
-                "X must be a NumPy, PyTorch or CuPy array for steps on factors; use BlockAPG for others"
-            )
+        check_segments(loss.observed.values, "steps on factors")
         self.loss = loss
 
     def estimate(self, x: LowRank) -> Estimate:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -65,13 +64,6 @@ class Offsets:
     def unknown_units(self) -> np.ndarray:
         """The columns of which nothing is known, where columns have units of their own."""
         return np.flatnonzero(np.isnan(0.0 if self.scales is None else as_numpy(self.scales)))
-
-    def warn_of_unknown_units(self) -> None:
-        """Say which columns cannot be completed, nothing being known of them, not even their unit."""
-        unknown = self.unknown_units
-        if unknown.size:
-            named = ", ".join(map(str, unknown[:10])) + (", ..." if len(unknown) > 10 else "")
-            warnings.warn(f"columns without any known entry are NaN: {named}", UserWarning, stacklevel=3)
 
     def _summed(self, rows: Array, columns: Array) -> Any:
         total: Any = self.mean

@@ -25,8 +25,6 @@ from ell12.datasets.ratings import as_ids, is_ratings_like
 from ell12.nested_parameters import NestedParameters
 from ell12.protocols import Array, with_alpha
 
-RANKINGS = ("interest", "rating")
-
 
 class L12Recommender(NestedParameters, BaseEstimator):
     """Predict ratings and recommend items by a matrix of low rank under the l1-2 penalty.
@@ -190,7 +188,6 @@ class L12Recommender(NestedParameters, BaseEstimator):
         check_is_fitted(self)
         check_counts(least=1, optional=False, n=n)
         check_flags(exclude_seen=exclude_seen)
-        check_word(by, "by", *RANKINGS)
         if is_ratings_like(users):
             given = Ratings.of(users, self.columns)
             ids, known, rows = given.users, self._known_part(given), np.arange(len(given.users))
@@ -257,7 +254,6 @@ class L12Recommender(NestedParameters, BaseEstimator):
         """
         check_is_fitted(self)
         check_counts(least=1, optional=False, n=n)
-        check_word(by, "by", *RANKINGS)
         scores, ratings = self._scored(by), Ratings.of(ratings, self.columns)
         rows, known = self._rows_of(ratings.users, "mark"), self._known_part(ratings)
         lists, _ = best_columns(scores.P[rows], scores.Q[:-1], n, self._seen(rows))
@@ -290,6 +286,7 @@ class L12Recommender(NestedParameters, BaseEstimator):
 
     def _scored(self, by: str, newcomers: Observed | None = None) -> Scores:
         """How good items are for the users of the fit, or for others by their ratings."""
+        check_word(by, "by", "interest", "rating")
         if by == "rating":
             return self._scores if newcomers is None else Scores.of(*regressed_rows(self.completion_, newcomers))
         if self._interest is None:  # threads that ask at the same time find the same

@@ -148,7 +148,4 @@ def _widened(V: Array, size: int, random: np.random.Generator) -> Array:
     if missing <= 0:
         return V
     fresh = as_array_of(random.standard_normal((V.shape[0], missing)), V)
-    if V.shape[1] == 0:
-        return orthonormal(fresh)
-    fresh = fresh - V @ (V.T @ fresh)
-    return xp.concat([V, orthonormal(fresh)], axis=1)
+    return xp.concat([V, orthonormal(fresh - V @ (V.T @ fresh))], axis=1)

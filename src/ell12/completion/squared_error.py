@@ -11,7 +11,7 @@ import numpy as np
 from ell12.backend import all_finite, as_numpy, in_memory, inner, is_numpy, namespace, to_device_of
 from ell12.completion.gpu_entries import Segments
 from ell12.completion.low_rank import COMPILED_FROM, LowRank, compiled_loops, sums_of_products
-from ell12.completion.observed import Observed, has_segments
+from ell12.completion.observed import Observed, check_segments
 from ell12.penalties import SpectralL12
 from ell12.protocols import Array, Loss, Point
 
@@ -171,9 +171,7 @@ class CompletionLoss(MatrixLoss):
     def make_sweep(self, penalty: Any) -> Callable[[LowRank], LowRank]:
         """One pass over the rows and one over the columns: in memory by loops, on a device all rows at once."""
         observed, values = self.observed, self.observed.values
-        if not has_segments(values):
-            what = "X must be a NumPy, PyTorch or CuPy array for alternating least squares"
-            raise TypeError(f"{what}; use BlockAPG for others")
+        check_segments(values, "alternating least squares")
         by_column = namespace(values).take(values, observed.by_column[0], axis=0)
         rows, columns = zip(observed.segments, (values, by_column), strict=True)
 

@@ -73,13 +73,6 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "dtypes") and hasattr(X, "iloc") and len(X.shape) == 2
 
 
-def whole_number_dtypes(X: Any) -> dict[int, Any]:
-    """The columns of a data frame whose dtype is integer or boolean, nullable or not, with this dtype."""
-    return {
-        position: dtype for position, dtype in enumerate(X.dtypes if is_frame(X) else ()) if dtype.kind in "iub"
-    }
-
-
 def as_frame(columns: list[Any], index: Any, dtypes: dict[int, Any]) -> Any:
     """A pandas DataFrame; a column that has a dtype is of that where its numbers fit."""
     import pandas

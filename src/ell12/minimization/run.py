@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
+from zipfile import ZipFile
 
 import numpy as np
 
@@ -205,8 +206,12 @@ class CheckpointFile:
         """A file with this content, all of it or nothing."""
         arrays: dict[str, Any] = {f"x.{name}": as_numpy(part) for name, part in _parts(x).items()}
         arrays |= {f"history.{name}": np.asarray(column, dtype=np.float64) for name, column in history.items()}
-        with replacing(path) as file:
-            np.savez(file, objective=np.float64(objective), count=len(arrays) + 2, **arrays)
+        arrays |= {"objective": np.float64(objective), "count": np.int64(len(arrays) + 2)}
+        # As `numpy.savez` does, which in NumPy 2.0 leaves an archive open where the disk is full.
+        with replacing(path) as file, ZipFile(file, "w") as archive:
+            for name, values in arrays.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as part:
+                    np.lib.format.write_array(part, np.asarray(values), allow_pickle=False)
 
 
 def _parts(x: Any) -> dict[str, Array]:

@@ -54,7 +54,9 @@ def denoise_tv(
         Strength, in the units of the image: a step between two flat regions loses ``alpha / width`` of its height
         on a region of that width in pixels. It does not depend on the image's size. None takes the strength of
         least estimated error on a sample of the image: by generalised cross-validation over the pixels that are
-        not saturated, by Stein's estimate if ``sigma`` is given. Both suppose noise without correlation.
+        not saturated, by Stein's estimate if ``sigma`` is given. Both suppose noise without correlation. An image
+        of which more than half is exactly flat counts as free of noise and comes back as it is: crop it, or give
+        alpha or sigma.
         "held-out" chooses what best predicts pixels that were held out. `Restoration.alpha` says what was chosen.
     {shared}
 

@@ -140,7 +140,7 @@ class Options:
     """
 
     alpha: Any
-    penalty: Any
+    penalty: Any  # afterwards a tuple of those to choose from
     sigma: float | None
     loss: str
     channel_axis: int | None
@@ -166,27 +166,25 @@ class Options:
             object.__setattr__(self, "alpha", float(self.alpha))
         elif self.alpha is not None and not (isinstance(self.alpha, str) and self.alpha == "held-out"):
             raise ValueError(f"alpha must be a number, 'held-out' or None, got {self.alpha!r}")
-        for penalty in self.shapes:
-            self._check_penalty(penalty)
+        self._set_shapes(self.penalty if isinstance(self.penalty, tuple) else (self.penalty,))
         if self.loss != "squared" and self.solver is not None and self.solver.smooths:
             raise ValueError(
                 f"loss={self.loss!r} needs a solver of the true objective, such as GrowingADMM(), "
                 f"got {self.solver!r}"
             )
 
-    @property
-    def shapes(self) -> tuple[Any, ...]:
-        """The penalties to choose from."""
-        return self.penalty if isinstance(self.penalty, tuple) else (self.penalty,)
-
-    def _check_penalty(self, penalty: Any) -> None:
-        """Take the strength out of the penalty."""
-        if not isinstance(penalty, TotalVariationL12):
-            raise TypeError(f"penalty must be a TotalVariationL12, got {penalty!r}")
-        if self.loss != "squared" and penalty.colour:
-            raise ValueError(f"loss={self.loss!r} restores channel by channel: give colour=False or None")
-        if penalty.alpha is not None:
-            object.__setattr__(self, "alpha", with_strength(penalty, self.alpha).alpha)
+    def _set_shapes(self, shapes: tuple[Any, ...]) -> None:
+        """Check the penalties to choose from, and take the strength out of them."""
+        for shape in shapes:
+            if not isinstance(shape, TotalVariationL12):
+                raise TypeError(f"penalty must be a TotalVariationL12, got {shape!r}")
+            if self.loss != "squared" and shape.colour:
+                raise ValueError(f"loss={self.loss!r} restores channel by channel: give colour=False or None")
+            if shape.alpha is not None:
+                object.__setattr__(self, "alpha", with_strength(shape, self.alpha).alpha)
+        if self.loss == "poisson":
+            shapes = tuple(replace(shape, bounds=(max(0.0, shape.limits[0]), shape.limits[1])) for shape in shapes)
+        object.__setattr__(self, "penalty", tuple(replace(shape, alpha=None) for shape in shapes))
 
 
 @dataclass(frozen=True)
@@ -218,14 +216,10 @@ class ImageProblem:
     scale: float | None = None
     opponents: bool = field(default=False)  # whether the unknown are colours along opponent axes
 
-    @cached_property
+    @property
     def shapes(self) -> tuple[TotalVariationL12, ...]:
         """The penalties to choose from, without a strength."""
-        counts = self.options.loss == "poisson"
-        return tuple(
-            replace(shape, alpha=None, bounds=_not_negative(shape) if counts else shape.bounds)
-            for shape in self.options.shapes
-        )
+        return self.options.penalty
 
     @cached_property
     def spread(self) -> float:
@@ -312,7 +306,7 @@ class ImageProblem:
             for shape in self.shapes
         )
         solver = self.options.solver if self.options.loss != "squared" else None
-        options = replace(self.options, alpha=None, penalty=shapes, tol=tol, solver=solver)
+        options = replace(self.options, penalty=shapes, tol=tol, solver=solver)
         return replace(self, options=options, base_tol=tol, scale=self.spread, **part)
 
     def minimised(self, shape: TotalVariationL12, run: Run | None = None, tol: float | None = None) -> Result:
@@ -359,7 +353,7 @@ class ImageProblem:
             return self.options.solver
         if penalty.smoothing == 0 or self.options.loss != "squared":
             return GrowingADMM()
-        exact = has_exact_solver(self.A, penalty) and not isinstance(self.A, Identity)
+        exact = has_exact_solver(self.A, penalty, self.start) and not isinstance(self.A, Identity)
         if exact and penalty.bounds is None:
             return AlternatingMinimization(inner="exact", accelerated=True)
         return SmoothedGradient()
@@ -371,12 +365,6 @@ class ImageProblem:
             name: lambda x, f=f: f(channels_back(self._channels(x), axis))  # type: ignore[misc]
             for name, f in (run.measure or {}).items()
         }
-
-
-def _not_negative(shape: TotalVariationL12) -> tuple[float, float]:
-    """The bounds, of which the lower is at least 0."""
-    low, high = shape.limits
-    return max(0.0, low), high
 
 
 def _as_counts(y: Array, A: Any, start: Array) -> Array:

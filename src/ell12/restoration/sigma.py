@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from statistics import NormalDist
 
 from ell12.backend import as_numpy, is_complex, max_abs, namespace, on_accelerator
@@ -49,55 +48,32 @@ def noise_level(image: Array, ndim: int, known: Array | None = None) -> float:
     rounding = 8 * float(xp.finfo(image.dtype).eps) * max_abs(image)
     estimates: list[float] = []
     for part in (xp.real(image), xp.imag(image)) if is_complex(image) else (image,):
-        images, masks = xp.reshape(part, shape), None if known is None else xp.reshape(known, shape)
+        images = xp.reshape(part if known is None else xp.where(known, part, xp.nan * part), shape)
         for k in range(images.shape[0]):
-            estimates += _of_one(images[k, ...], None if masks is None else masks[k, ...], rounding)
+            estimates += _of_one(images[k, ...], rounding)
     if not estimates:
         raise ValueError("too few pixels to estimate the noise: give alpha, or sigma")
     noise = sum(estimates) / len(estimates)
     return noise if noise > rounding else 0.0
 
 
-def _of_one(image: Array, known: Array | None, rounding: float) -> list[float]:
-    """The estimate of one image; none where too few pixels are known."""
-    details = _coarse(image, _high_pass)
-    if known is not None:
-        details = details[_coarse(known, lambda taps: taps[0] & taps[1] & taps[2] & taps[3])]
-    if math.prod(details.shape) >= FEWEST:
-        return [_by_median(details, rounding)]
-    # No whole window of the filter is known.
-    steps = _known_differences(image, known) if known is not None else details
-    return [_by_median(steps, rounding) / math.sqrt(2)] if math.prod(steps.shape) >= FEWEST else []
-
-
-def _by_median(values: Array, rounding: float) -> float:
-    """The standard deviation of normal values with this median absolute value; 0 where most are flat."""
-    xp = namespace(values)
-    sizes = xp.reshape(xp.abs(values), (-1,))
+def _of_one(image: Array, rounding: float) -> list[float]:
+    """The estimate of one image, unknown pixels being NaN: 0 where most is flat, none where too few are known."""
+    xp, details = namespace(image), image
+    for axis, n in enumerate(image.shape):
+        count, before = (n - len(FILTER)) // 2 + 1, (slice(None),) * axis
+        if count > 0:  # every second window
+            taps = [details[(*before, slice(i, i + 2 * count - 1, 2), ...)] for i in range(len(FILTER))]
+            details = sum(weight * tap for weight, tap in zip(FILTER, taps, strict=True))
+    sizes, factor = xp.abs(details[xp.isfinite(details)]), 1.0
+    if sizes.shape[0] < FEWEST:  # hardly a whole window is known: differences of neighbours
+        pairs = [
+            (slice_of(image, axis, 0, n - 1), slice_of(image, axis, 1, n)) for axis, n in enumerate(image.shape)
+        ]
+        steps = xp.concat([xp.reshape(after - before, (-1,)) for before, after in pairs])
+        sizes, factor = xp.abs(steps[xp.isfinite(steps)]), math.sqrt(2)
     live = xp.sort(sizes[sizes > rounding])
     n = live.shape[0]
-    median = float(live[(n - 1) // 2] + live[n // 2]) / 2 if 2 * n >= sizes.shape[0] else 0.0
-    return median / NormalDist().inv_cdf(0.75)
-
-
-def _known_differences(image: Array, known: Array) -> Array:
-    """The differences of all neighbours that are known, as a vector."""
-    steps = []
-    for axis, n in enumerate(image.shape):
-        both = slice_of(known, axis, 0, n - 1) & slice_of(known, axis, 1, n)
-        steps.append((slice_of(image, axis, 1, n) - slice_of(image, axis, 0, n - 1))[both])
-    return namespace(image).concat(steps)
-
-
-def _high_pass(taps: list[Array]) -> Array:
-    return sum((weight * tap for weight, tap in zip(FILTER[1:], taps[1:], strict=True)), FILTER[0] * taps[0])
-
-
-def _coarse(x: Array, combine: Callable[[list[Array]], Array]) -> Array:
-    """Combine four neighbours, at every second place, along every axis that has four."""
-    for axis in range(len(x.shape)):
-        count = (x.shape[axis] - len(FILTER)) // 2 + 1
-        if count > 0:
-            before = (slice(None),) * axis
-            x = combine([x[(*before, slice(i, i + 2 * count - 1, 2), ...)] for i in range(len(FILTER))])
-    return x
+    median = float(live[(n - 1) // 2] + live[n // 2]) / 2 if 2 * n >= max(sizes.shape[0], 1) else 0.0
+    # The median absolute value of a standard normal variable.
+    return [median / (factor * NormalDist().inv_cdf(0.75))] if sizes.shape[0] >= FEWEST else []

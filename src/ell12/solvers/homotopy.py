@@ -19,7 +19,7 @@ ENDLESS = float(np.sqrt(np.finfo(np.float64).max))
 
 
 class Homotopy:
-    """Solutions of ``loss + strength penalty / alpha``, the strength falling to alpha from one where x is known.
+    """Solutions of ``loss + strength penalty / alpha``, the strength decreasing to alpha from where x is zero.
 
     On a support with its signs the solution is linear in the strength: it moves along the inverse of the Hessian
     times the penalty's slopes. So it is followed exactly, until an entry off the support reaches the bound of its
@@ -38,10 +38,6 @@ class Homotopy:
         A quadratic `ell12.protocols.ColumnLoss` with a ``curvature``, such as `ell12.SquaredLoss`.
     penalty : penalty
         A convex `ell12.protocols.PiecewisePenalty`, such as `ell12.L12` where ``l2_weight`` is 0.
-    x : array
-        The solution at the given strength, in double precision; it is not written to.
-    strength : float
-        At least the penalty's own alpha, which is not 0.
 
     Attributes
     ----------
@@ -53,25 +49,26 @@ class Homotopy:
     >>> import numpy as np
     >>> from ell12 import L12, SquaredLoss
     >>> from ell12.solvers.homotopy import Homotopy
-    >>> path = Homotopy(SquaredLoss(np.eye(3), [3.0, -4.0, 0.5]), L12(1.0, 0.0), np.array([0.0, -0.5, 0.0]), 3.5)
+    >>> path = Homotopy(SquaredLoss(np.eye(3), [3.0, -4.0, 0.5]), L12(1.0, 0.0))
     >>> [(path.left, point.x.tolist()) for point in path.points() if point]
-    [(2.5, [0.0, -0.5, 0.0]), (0.0, [2.0, -3.0, 0.0])]
+    [(3.0, [0.0, 0.0, 0.0]), (0.0, [2.0, -3.0, 0.0])]
     >>> path.lean(np.array([0.5, 0.0, 1.0]))
     >>> [(path.left, point.x.round(9).tolist()) for point in path.points() if point]
-    [(1.0, [2.0, -3.0, 0.0]), (0.0, [2.5, -3.0, 0.5])]
+    [(1.0, [2.0, -3.0, 0.0]), (0.5, [2.25, -3.0, 0.0]), (0.0, [2.5, -3.0, 0.5])]
     """
 
-    def __init__(self, loss: Any, penalty: Any, x: Any, strength: float) -> None:
-        self.loss, self.alpha, self.left = loss, penalty.alpha, float(strength) - penalty.alpha
+    def __init__(self, loss: Any, penalty: Any) -> None:
+        x = loss.start()
+        self.loss, self.alpha, self.left = loss, penalty.alpha, 0.0
         self.slopes = np.clip(penalty.slopes_at_zero(x), -ENDLESS, ENDLESS)  # at the end, below and above zero
         self.falls = np.where(np.abs(self.slopes) < ENDLESS, self.slopes / penalty.alpha, 0.0)  # up to there
         self.fastest = float(self.falls[1].max(initial=0.0))
         self.kinks, self.tangent = penalty.kinks(x), np.zeros(x.size)
-        nothing = loss.point(np.zeros(x.size))
-        self.gradient_at_zero = loss.gradient(nothing)
-        self.root = np.sqrt(loss.curvature(nothing))
-        columns = np.flatnonzero((x != 0) | ~self.kinks)
-        self.support = _Support(self._roots(columns), columns, x[columns])
+        zero = loss.point(x)
+        self.gradient_at_zero, self.begun = loss.gradient(zero), False
+        self.root = np.sqrt(loss.curvature(zero))
+        columns = np.flatnonzero(~self.kinks)
+        self.support = _Support(self._roots(columns), columns)
 
     def lean(self, tangent: Any) -> None:
         """Head for the solution of ``loss + penalty - tangent' x`` from the one that was reached last."""
@@ -86,56 +83,37 @@ class Homotopy:
         return self.left * self.fastest + float(np.abs(tangent - self.tangent).max(initial=0.0))
 
     def points(self) -> Iterator[Point | None]:
-        """The first solution and the last, where ``left`` is 0 unless rounding or ties hide it; None at kinks."""
+        """Solutions each time ``left`` has fallen to a half, and at kinks between None.
+
+        It is 0 at the last solution, unless rounding or ties hide it.
+        """
         if not self._begin():
             return
         yield self._point()
+        last = self.left
         for _ in range(10 * (self.kinks.size + self.root.size)):
-            if not self._advance() or self.left == 0:
-                yield self._point()
+            ended = not self._advance() or self.left == 0
+            halved = self.left <= 0.5 * last
+            last = self.left if halved else last
+            yield self._point() if ended or halved else None
+            if ended:
                 return
-            yield None
 
     def _begin(self) -> bool:
         """Set out at the solution on the support; return whether its columns are independent."""
         support = self.support
         support.fall = support.on_side(self.falls)
-        if not support.factorize() and not self._gather():
+        if not support.factorize():
             return False
         self.gradient = self.loss.gradient(self._point())
         away = self.gradient[support.columns] + support.on_side(self.slopes) + self.left * support.fall
         if np.abs(away).max(initial=0.0) > ROUNDING * self.alpha:
             support.x = support.x - support.solve(away)[0]
             self.gradient = self.loss.gradient(self._point())
+        if not self.begun:  # at the strength from which on the penalised entries are zero
+            reach = np.divide(-self.gradient, self.falls, out=np.zeros_like(self.falls), where=self.falls != 0)
+            self.begun, self.left = True, max(float(reach.max(initial=0.0)) - self.alpha, 0.0)
         return True
-
-    def _gather(self) -> bool:
-        """Make the columns of the support independent, by exchanges; return whether that was possible."""
-        support = self.support
-        columns, values, above = support.columns, support.x, support.above
-        support.columns, support.x, support.above, support.fall = columns[:0], values[:0], above[:0], values[:0]
-        support.factorize()
-        for column, value, side in zip(columns.tolist(), values.tolist(), above.tolist(), strict=True):
-            self._include(column, bool(side), value)
-        support.fall = support.on_side(self.falls)
-        return support.factorize()
-
-    def _include(self, column: int, above: bool, value: float) -> None:
-        """Take a column with its value into the support, in exchange for others while it depends on them."""
-        support = self.support
-        while True:
-            coefficients, rest = support.project(column)
-            if rest is not None:
-                support.enter(column, above, 0.0, coefficients, rest, value)
-                return
-            direction = value * support.combination(coefficients)
-            leaving = support.distances(direction, self.kinks)
-            size = min(float(leaving.min(initial=np.inf)), 1.0)
-            support.x = support.x + size * direction
-            if size == 1:
-                return
-            value *= 1 - size
-            support.leave(int(leaving.argmin()))
 
     def _point(self) -> Point:
         x = np.zeros(self.kinks.size)
@@ -229,12 +207,11 @@ class _Support:
     after every kink.
     """
 
-    def __init__(self, roots: Any, columns: Any, x: Any) -> None:
+    def __init__(self, roots: Any, columns: Any) -> None:
         self.roots = dict(zip(columns.tolist(), roots.T, strict=True))  # of all columns that ever came close
-        self.columns, self.x, self.above, self.fall = columns, x, x >= 0, np.zeros(x.size)
-        self.rows = len(roots)
-        self._basis = np.zeros((self.rows, 0), order="F")  # with room for more columns
-        self._triangle = np.zeros((0, 0), order="F")  # with as much room
+        self.columns, self.x, self.fall = columns, np.zeros(columns.size), np.zeros(columns.size)
+        self.above, self.rows = self.x >= 0, len(roots)
+        self._basis, self._triangle = (np.zeros((self.rows, self.rows), order="F") for _ in range(2))
         self._rate: tuple[Any, Any] | None = None
 
     @property
@@ -262,8 +239,6 @@ class _Support:
         size, self._rate = self.columns.size, None
         if size > self.rows:
             return False
-        room = min(self.rows, 2 * size + 64)
-        self._basis, self._triangle = np.zeros((self.rows, room), order="F"), np.zeros((room, room), order="F")
         if size == 0:
             return True
         roots = np.stack([self.roots[column] for column in self.columns.tolist()], axis=1)
@@ -299,24 +274,18 @@ class _Support:
         found[~kinks[self.columns]] = np.inf
         return found
 
-    def leave(self, place: int) -> None:
+    def leave(self, index: int) -> None:
         """Take an entry out of the support."""
         R = self.R[: self.columns.size]
-        Q, R = qr_delete(self.Q, R, place, which="col", overwrite_qr=True, check_finite=False)
-        self.columns, self.x, self.above, self.fall = (
-            np.delete(values, place) for values in (self.columns, self.x, self.above, self.fall)
-        )
+        Q, R = qr_delete(self.Q, R, index, which="col", overwrite_qr=True, check_finite=False)
+        parts = self.columns, self.x, self.above, self.fall
+        self.columns, self.x, self.above, self.fall = (np.delete(values, index) for values in parts)
         size, self._rate = self.columns.size, None
         self._basis[:, :size], self._triangle[:size, :size] = Q[:, :size], R[:size]
 
     def enter(self, column: int, above: bool, fall: float, coefficients: Any, rest: Any, x: float = 0.0) -> None:
         """Take an entry into the support, as the last, with what `project` has found."""
         size, length, self._rate = self.columns.size, float(np.linalg.norm(rest)), None
-        if size == self._basis.shape[1]:
-            more = np.zeros((self.rows, min(self.rows - size, size + 64)), order="F")
-            self._basis = np.asfortranarray(np.hstack([self._basis, more]))
-            triangle = np.zeros((self._basis.shape[1],) * 2, order="F")
-            triangle[:size, :size], self._triangle = self._triangle, triangle
         self._basis[:, size] = rest / length
         self._triangle[:size, size], self._triangle[size, size] = coefficients, length
         self.columns, self.x = np.append(self.columns, column), np.append(self.x, x)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from ell12.backend import as_numpy, indices_like, is_array, is_numpy, rounding
-from ell12.protocols import ColumnLoss, Iterate, Needs, PiecewisePenalty, Point, with_alpha
+from ell12.protocols import ColumnLoss, Iterate, Needs, PiecewisePenalty, Point
 from ell12.solvers.gram_descent import GramDescent, minimise_by_models
 from ell12.solvers.homotopy import ROUNDING, Homotopy
 from ell12.solvers.newton import LARGEST, EvaluatedPoint, PiecewiseProblem, SupportNewton
@@ -24,14 +24,14 @@ VIOLATING = 100
 CLOSER = 0.1
 # Where the penalty's negative curvature exceeds this fraction of the loss's curvature, there are many minima, of
 # which coordinate descent finds worse ones than nmAPG on the paper's problem: `SupportNewton`, which begins with
-# nmAPG, chooses (results/race). Beyond LATE longer or fewer steps of nmAPG find worse minima, as under MCP.
-CURVED, LATE = 0.05, 2.0
+# nmAPG, chooses (results/race). Where it exceeds all of the loss's curvature, nmAPG goes on to its end: of
+# 360 problems under MCP 129 have lower minima so, 33 higher ones.
+CURVED = 0.05
 # Up to this number of entries of A a step of nmAPG in all columns costs little, and losses that are not quadratic
 # have worse minima however little the penalty is curved; a homotopy costs no more than a factorization there.
 SMALL = 2**21
-# From an initial violation of this many times alpha on, easier problems come first: alpha falls by steps of FALL.
-# On 100 x 1000 cosines at 1e-6 that and a homotopy took 0.7 s, `SupportNewton` 24 s.
-FAR, FALL = 100, 0.25
+# From an initial violation of this many times alpha on, an exact path may be followed.
+FAR = 100
 # `SupportNewton` works on some columns for this number of steps before the gradient in the others is computed.
 MOST_STEPS = 5000
 # Data on a GPU: where more entries are not zero, nmAPG goes on there. On 20,000 x 80,000 a path of 50 strengths
@@ -83,8 +83,6 @@ class WorkingSet:
         problem, no_progress = _Columns(loss, penalty, start), False
         current = problem.evaluate(start)
         problem.may_follow = problem.allows_homotopy(current)
-        if loss.is_quadratic and current.violation > FAR * problem.steepest > 0:
-            current = yield from problem.continuation(current)
         while True:
             yield replace(current.iterate, no_progress=no_progress)
             old, (new, ending) = current, problem.improve(current)
@@ -137,40 +135,10 @@ class _Columns(PiecewiseProblem):
         cold = small and current.violation > FAR * self.steepest > 0 and loss.curvature(point) is not None
         return bool(cold and self.penalty.convex.curvature(point.x).largest == 0)
 
-    def continuation(self, current: EvaluatedPoint) -> _Iterates:
-        """Solutions of low accuracy at decreasing alpha, without the subtracted norm."""
-        for solution in self._easier(current):
-            found = self.evaluate(solution.point, gradient=solution.gradient)
-            current = found if found.objective <= current.objective else current
-            yield current.iterate
-        return current
-
-    def _easier(self, solution: EvaluatedPoint) -> Iterator[EvaluatedPoint]:
-        """Solutions of the convex problem at decreasing alpha, as far as working sets find them."""
-        strength = solution.violation
-        while FALL * strength > self.steepest:
-            strength *= FALL
-            penalty = with_alpha(self.penalty.convex, strength / self.steepest * self.penalty.alpha)
-            easier = _Columns(self.loss, penalty, solution.point)
-            start = easier.evaluate(solution.point, gradient=solution.gradient)
-            solution, solved = easier.solved(start, 0.5 * strength)
-            if not solved:
-                return
-            yield solution
-
-    def solved(self, current: EvaluatedPoint, target: float) -> tuple[EvaluatedPoint, bool]:
-        """Work on working sets alone until the violation is at most target; whether it is."""
-        while current.violation > target:
-            new, ending = self.improve(current)
-            if new is None or ending != "done":
-                return current, False
-            current = new
-        return current, True
-
     def homotopy_iterates(self, current: EvaluatedPoint) -> _Iterates:
         """Solutions at decreasing strengths, then with one tangent of the subtracted norm after the other."""
         loss, penalty, best = self.loss, self.penalty, current.iterate
-        path, value, reached = Homotopy(loss, penalty.convex, *self.first_solution()), math.inf, math.inf
+        path, value, reached = Homotopy(loss, penalty.convex), math.inf, math.inf
         while True:
             for point in path.points():
                 if point is None:
@@ -186,25 +154,13 @@ class _Columns(PiecewiseProblem):
             path.lean(tangent)
         return self.lower(loss.point(best.point.x), current)
 
-    def first_solution(self) -> tuple[Any, float]:
-        """A solution of the problem without its subtracted norm, and its strength, with which a path begins."""
-        convex, zero = self.penalty.convex, self.loss.point(self.loss.start())
-        top = _Columns(self.loss, convex, zero).evaluate(zero).violation
-        for fall in FALL ** np.arange(3, -1, -1):
-            strength = max(top * fall, convex.alpha)
-            easier = _Columns(self.loss, with_alpha(convex, strength), zero)
-            found, solved = easier.solved(easier.evaluate(zero), ROUNDING * strength)
-            if solved:
-                return found.point.x, strength
-        return zero.x, top
-
     def newton_iterates(self, current: EvaluatedPoint, ending: Ending) -> _Iterates:
         """`SupportNewton` in the columns that violate until these are solved for; in all, if they are many."""
         x, out_of_memory = current.point.x, self.loss.out_of_memory
         columns = self.columns(current, 0 if out_of_memory else x.size)
         if ending == "curved" and self.is_small:
             columns = np.arange(x.size)
-        solver = SupportNewton(step="backtracking") if self.ratio <= LATE else SupportNewton(0.0)
+        solver = SupportNewton(step="backtracking") if self.ratio <= 1 else SupportNewton(0.0)
         if columns.size > x.size // 2 and not out_of_memory:
             yield from _decreasing(solver, self.loss, self.penalty, current.point, current.objective)
         loss, penalty = self.loss.restrict(columns), self.penalty.restrict(columns)
