@@ -1,7 +1,5 @@
 """Numbers of foreign byte order or at odd addresses, as files and networks give them."""
 
-import pickle
-
 import numpy as np
 import pytest
 
@@ -45,14 +43,3 @@ def test_products_read_native_numbers(foreign):
     A = SquaredLoss(foreign(np.ones((4, 3))), np.ones(4)).A
     assert A.flags.aligned
     assert A.dtype.isnative
-
-
-def test_a_block_that_was_spilled_is_read_at_even_addresses():
-    blocks = pytest.importorskip("ell12.losses.block_of_rows", reason="dask is not installed")
-    block = blocks.make_block(blocks.BlockKind(SquaredLoss, {}, 3, False), 0, np.ones((4, 3)), np.ones(4), None)
-    buffers: list[pickle.PickleBuffer] = []
-    stored = pickle.dumps(block, protocol=5, buffer_callback=buffers.append)
-    moved = [at_an_odd_address(np.frombuffer(buffer.raw(), dtype=np.uint8)).data for buffer in buffers]
-    again = pickle.loads(stored, buffers=moved)
-    assert again.A.flags.aligned
-    np.testing.assert_array_equal(again.A, block.A)

@@ -7,15 +7,7 @@ import ell12.losses.of_prediction
 import ell12.losses.sum_over_rows
 import ell12.path.paths
 import ell12.solvers.working_set
-from ell12 import (
-    L12,
-    HuberLoss,
-    LogisticLoss,
-    PoissonLoss,
-    SquaredLoss,
-    l12_path,
-    solution_path,
-)
+from ell12 import L12, HuberLoss, LogisticLoss, PoissonLoss, SquaredLoss, l12_path, solution_path
 from ell12.losses.sum_over_rows import HostView
 from ell12.protocols import ColumnLoss, offers
 

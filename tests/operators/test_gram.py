@@ -1,4 +1,4 @@
-"""Gram matrices with weights and systems with them, against numpy.linalg.solve on dense copies."""
+"""Gram matrices with weights, systems with them, and the columns that a run works with, against dense copies."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import scipy.sparse
 from scipy.sparse.linalg import aslinearoperator
 
 from ell12.operators import gram as grams
-from ell12.operators.gram import ridge_solver, weighted_gram
+from ell12.operators.gram import ColumnStore, ridge_solver, weighted_gram
 
 FORMS = {
     "C": np.ascontiguousarray,
@@ -90,3 +90,56 @@ def test_the_compiled_gram_of_tangled_sparse_columns_is_that_of_dense_ones(form,
     single = weighted_gram(one.astype(np.float32), weight.astype(np.float32))
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, A.T @ np.diag(weight) @ A, atol=1e-4)
+
+
+STORED = ["C", "F", "csr", "csc"]
+
+
+@pytest.mark.parametrize("form", STORED)
+def test_sets_that_change_slowly(form):
+    A, weight = matrix(30, 20)
+    store = ColumnStore(FORMS[form](A))
+    random = np.random.default_rng(1)
+    for columns in map(np.array, ([3, 5], [5, 3, 7], [0, 5, 19], [3], range(20))):
+        x = random.standard_normal(columns.size)
+        expected = A[:, columns].T @ (weight[:, None] * A[:, columns])
+        np.testing.assert_allclose(store.gram(weight, columns), expected, atol=1e-13)
+        np.testing.assert_allclose(store.product_within(x, columns), A[:, columns] @ x, atol=1e-13)
+
+
+@pytest.mark.parametrize("form", STORED)
+def test_a_gram_matrix_follows_the_curvature(form):
+    A, weight = matrix(30, 20)
+    store = ColumnStore(FORMS[form](A))
+    columns = np.array([1, 4, 6])
+    for curvature in (weight, weight.copy(), weight + 1, weight):
+        expected = A[:, columns].T @ (curvature[:, None] * A[:, columns])
+        np.testing.assert_allclose(store.gram(curvature, columns), expected, atol=1e-13)
+
+
+def sparse_vector(random, size, count):
+    x = np.zeros(size)
+    x[random.permutation(size)[:count]] = random.standard_normal(count)
+    return x
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, complex])
+def test_products_are_those_of_the_matrix(order, dtype):
+    random = np.random.default_rng(0)
+    A = np.asarray(random.standard_normal((30, 90)), dtype=dtype, order=order)
+    weight = np.ones(30, dtype=A.real.dtype)
+    store = ColumnStore(A)
+    x = sparse_vector(random, 90, 20).astype(dtype)
+    for k in range(200):  # drop, change and add entries, now and then jump, now and then ask for a Gram matrix
+        x = x.copy()
+        x[random.integers(90)] = random.choice([0.0, 1.5])
+        if k % 50 == 0:
+            x = sparse_vector(random, 90, int(random.integers(90))).astype(dtype)
+        if k % 20 == 7:
+            columns = np.sort(random.permutation(90)[: 10 + k // 20])
+            expected = A[:, columns].conj().T @ A[:, columns]
+            np.testing.assert_allclose(store.gram(weight, columns), expected, rtol=0, atol=1e-4)
+        product = store.product(x)
+        assert product.dtype == dtype
+        np.testing.assert_allclose(product, A @ x, rtol=0, atol=1e-4 if dtype == np.float32 else 1e-12)

@@ -46,20 +46,9 @@ def tolerance(dtype):
     return 200 * np.finfo(dtype).eps
 
 
-def torch_array(A):
-    return pytest.importorskip("torch", reason="torch is not installed").asarray(A)
-
-
-def jax_array(A):
-    return pytest.importorskip("jax.numpy", reason="jax is not installed").asarray(A)
-
-
-def pylops_matrix(A):
-    return pytest.importorskip("pylops", reason="pylops is not installed").MatrixMult(A, dtype=A.dtype)
-
-
-def strict_array(A):
-    return pytest.importorskip("array_api_strict", reason="array_api_strict is not installed").asarray(A)
+def made_by(library, make):
+    """A function of a NumPy matrix that another library serves, where it is installed."""
+    return lambda A: make(pytest.importorskip(library, reason=f"{library} is not installed"), A)
 
 
 def free_operator(A):
@@ -83,11 +72,14 @@ KINDS = {
     "spmatrix": (sparse.csr_matrix, np.array),
     "linear operator": (free_operator, np.array),
     "wrapped matrix": (aslinearoperator, np.array),
-    "pylops": (pylops_matrix, np.array),
-    "strict": (strict_array, strict_array),
-    "torch": (torch_array, torch_array),
-    "torch sparse": (lambda A: torch_array(A).to_sparse(), torch_array),
-    "jax": (jax_array, jax_array),
+    "pylops": (made_by("pylops", lambda xp, A: xp.MatrixMult(A, dtype=A.dtype)), np.array),
+    "strict": 2 * (made_by("array_api_strict", lambda xp, A: xp.asarray(A)),),
+    "torch": 2 * (made_by("torch", lambda xp, A: xp.asarray(A)),),
+    "torch sparse": (
+        made_by("torch", lambda xp, A: xp.asarray(A).to_sparse()),
+        made_by("torch", lambda xp, A: xp.asarray(A)),
+    ),
+    "jax": 2 * (made_by("jax.numpy", lambda xp, A: xp.asarray(A)),),
 }
 
 
@@ -183,11 +175,7 @@ def test_selecting_few_columns_does_not_copy_the_matrix(order):
         (np.ma.array([[1.0]], mask=[[True]]), TypeError, "design must not be a masked array"),
         (None, TypeError, "design must hold numbers"),
         (type("Half", (), {"__matmul__": None})(), TypeError, "design must be a matrix or an operator"),
-        (
-            type("Half", (), {"__matmul__": None, "shape": (2, 2)})(),
-            TypeError,
-            "design must be a matrix or an operator",
-        ),
+        (type("Half", (), {"__matmul__": None, "shape": (2, 2)})(), TypeError, "design must be a matrix or an"),
     ],
 )
 def test_what_is_no_operator_is_refused_by_name(A, error, message):
@@ -284,20 +272,13 @@ def test_convolution_against_scipy(kernel, shape, dtype):
     np.testing.assert_allclose(Convolution(kernel, shape) @ x, expected, atol=1e-13)
 
 
-def test_sampling_against_indexing():
-    x, y = random((4, 5)), random(MASK.sum())
-    np.testing.assert_array_equal(Sampling(MASK) @ x, x[MASK])
-    expected = np.zeros((4, 5))
-    expected[MASK] = y
-    np.testing.assert_array_equal(Sampling(MASK).H @ y, expected)
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
-def test_fourier_sampling_against_numpy(dtype):
-    x, y = random((4, 5), dtype), random(MASK.sum(), np.complex128)
-    np.testing.assert_allclose(FourierSampling(MASK) @ x, np.fft.fft2(x, norm="ortho")[MASK], atol=1e-14)
-    filled = np.zeros((4, 5), complex)
+def test_samples_against_indexing_and_numpys_fft(dtype):
+    x, y, filled = random((4, 5), dtype), random(MASK.sum(), np.complex128), np.zeros((4, 5), complex)
     filled[MASK] = y
+    np.testing.assert_array_equal(Sampling(MASK) @ x, x[MASK])
+    np.testing.assert_array_equal(Sampling(MASK).H @ y, filled)
+    np.testing.assert_allclose(FourierSampling(MASK) @ x, np.fft.fft2(x, norm="ortho")[MASK], atol=1e-14)
     np.testing.assert_allclose(FourierSampling(MASK).H @ y, np.fft.ifft2(filled, norm="ortho"), atol=1e-14)
 
 
@@ -318,11 +299,7 @@ def test_composition_multiplies():
         (lambda: FiniteDifference(()), ValueError, "shape must hold positive integers"),
         (lambda: FiniteDifference((3, 0)), ValueError, r"shape must hold positive integers, got \(3, 0\)"),
         (lambda: FiniteDifference((2.5,)), ValueError, "shape must hold positive integers"),
-        (
-            lambda: FiniteDifference((2, 2), "mirror"),
-            ValueError,
-            "boundary must be 'neumann' or 'periodic', got 'mirror'",
-        ),
+        (lambda: FiniteDifference((2, 2), "mirror"), ValueError, "boundary must be 'neumann' or 'periodic', got"),
         (lambda: Convolution(np.ones(3), (4, 4)), ValueError, r"kernel of shape \(3,\) does not fit"),
         (lambda: Convolution(np.ones((5, 1)), (4, 4)), ValueError, r"kernel .* image of shape \(4, 4\)"),
         (lambda: Convolution(np.ones((0, 1)), (4, 4)), ValueError, "kernel"),

@@ -10,6 +10,7 @@ from sklearn.linear_model import Lasso, LogisticRegression
 from ell12 import L1, L12Classifier, L12CoxRegressor, L12Regressor, confidence_intervals
 from ell12.linear_model import Huber
 from ell12.selection import nodewise as inverses
+from ell12.selection.confidence import adjusted_p_values
 from ell12.selection.local_model import LocalColumns
 
 
@@ -28,84 +29,73 @@ def labels(rows=400, columns=5, seed=0):
     return X, np.where(random.uniform(size=rows) < expit(X[:, 0] - 0.5), "yes", "no")
 
 
-def textbook(D, y, weight):
-    """Weighted least squares: coefficients, their covariance, and the robust one (HC1)."""
-    bread = np.linalg.inv(D.T @ (weight[:, None] * D))
-    c = bread @ D.T @ (weight * y)
-    rest, excess = y - D @ c, y.size - D.shape[1]
-    meat = D.T @ ((weight * rest)[:, None] ** 2 * D) * y.size / excess
-    return c, bread * (weight @ rest**2) / excess, bread @ meat @ bread
-
-
 @pytest.mark.parametrize("intercept", [True, False])
 def test_with_few_features_they_are_those_of_weighted_least_squares(intercept):
     X, y = problem(50, 6)
     weight = np.random.default_rng(1).uniform(0.5, 2, 50)
     D = np.column_stack([X, np.ones(50)]) if intercept else X
-    c, covariance, robust = textbook(D, y, weight)
+    bread = np.linalg.inv(D.T @ (weight[:, None] * D))
+    c = bread @ D.T @ (weight * y)
+    rest, excess = y - D @ c, 50 - D.shape[1]
+    covariance = bread * (weight @ rest**2) / excess
+    robust = bread @ D.T @ ((weight * rest)[:, None] ** 2 * D) @ bread * 50 / excess  # HC1
     model = L12Regressor(0.3, fit_intercept=intercept)
     found = confidence_intervals(X, y, model, sample_weight=7 * weight, level=0.9)
     assert found.inverse == "exact"
     error = np.sqrt(np.diagonal(covariance))[:6]
     np.testing.assert_allclose(found.estimate, c[:6], rtol=1e-9)
     np.testing.assert_allclose(found.standard_error, error, rtol=1e-9)
-    reach = t(50 - D.shape[1]).ppf(0.95) * error
+    reach = t(excess).ppf(0.95) * error
     np.testing.assert_allclose([found.lower, found.upper], [c[:6] - reach, c[:6] + reach], rtol=1e-9)
-    np.testing.assert_allclose(found.p_values, 2 * t(50 - D.shape[1]).sf(np.abs(c[:6]) / error), rtol=1e-6)
+    np.testing.assert_allclose(found.p_values, 2 * t(excess).sf(np.abs(c[:6]) / error), rtol=1e-6)
     np.testing.assert_allclose(found.coef, model.fit(X, y, sample_weight=weight).coef_, rtol=1e-6)
     other = confidence_intervals(X, y, model, sample_weight=weight, variance="robust")
     np.testing.assert_allclose(other.standard_error, np.sqrt(np.diagonal(robust))[:6], rtol=1e-9)
 
 
-def test_with_few_features_classes_have_those_of_maximum_likelihood():
-    X, y = labels()
-    D, c = np.column_stack([X, np.ones(y.size)]), np.zeros(6)
-    for _ in range(30):
-        mean = expit(D @ c)
-        hessian = D.T @ ((mean * (1 - mean))[:, None] * D)
-        c = c + np.linalg.solve(hessian, D.T @ ((y == "yes") - mean))
-    error = np.sqrt(np.diagonal(np.linalg.inv(hessian)))[:5]
-    found = confidence_intervals(X, y, L12Classifier(0.02))
-    assert found.inverse == "exact"
-    np.testing.assert_allclose(found.estimate, c[:5], rtol=1e-8)
-    np.testing.assert_allclose(found.standard_error, error, rtol=1e-6)
-    np.testing.assert_allclose(found.upper, c[:5] + norm.ppf(0.975) * error, rtol=1e-6)
-
-
-def newton(gradient, hessian, c):
+def newton(parts, c):
+    """The minimiser of a function, given by its gradient and its Hessian, and the inverse of that."""
     for _ in range(50):
-        c = c - np.linalg.solve(hessian(c), gradient(c))
-    return c
+        gradient, hessian = parts(c)
+        c = c - np.linalg.solve(hessian, gradient)
+    return c, np.linalg.inv(hessian)
 
 
-def test_with_few_features_counts_have_those_of_maximum_likelihood():
+def classes():
+    X, y = labels()
+    D = np.column_stack([X, np.ones(y.size)])
+
+    def parts(c):
+        mean = expit(D @ c)
+        return D.T @ (mean - (y == "yes")), D.T @ ((mean * (1 - mean))[:, None] * D)
+
+    return X, y, L12Classifier(0.02), {}, parts, 6
+
+
+def counts():
     X, _ = labels(columns=3)
     random = np.random.default_rng(1)
     offset, weight = random.uniform(0, 1, 400), random.uniform(0.5, 2, 400)
-    y = random.poisson(np.exp(0.5 * X[:, 0] + offset))
-    D = np.column_stack([X, np.ones(400)])
-    w = weight / weight.mean()
-    mean = lambda c: w * np.exp(D @ c + offset)  # noqa: E731
-    hessian = lambda c: D.T @ (mean(c)[:, None] * D)  # noqa: E731
-    c = newton(lambda c: D.T @ (mean(c) - w * y), hessian, np.zeros(4))
-    found = confidence_intervals(
-        X, y, L12Regressor(0.1, loss="poisson"), sample_weight=weight, offset=offset, inverse="exact"
+    y, D, w = (
+        random.poisson(np.exp(0.5 * X[:, 0] + offset)),
+        np.column_stack([X, np.ones(400)]),
+        weight / weight.mean(),
     )
-    np.testing.assert_allclose(found.estimate, c[:3], rtol=1e-8)
-    np.testing.assert_allclose(
-        found.standard_error, np.sqrt(np.diagonal(np.linalg.inv(hessian(c))))[:3], rtol=1e-6
-    )
-    robust = confidence_intervals(X, y, L12Regressor(0.1, loss="poisson"), offset=offset, variance="robust")
-    assert np.all(np.abs(np.log(robust.standard_error / found.standard_error)) < 0.3)
+
+    def parts(c):
+        mean = np.exp(D @ c + offset)
+        return D.T @ (w * (mean - y)), D.T @ ((w * mean)[:, None] * D)
+
+    return X, y, L12Regressor(0.1, loss="poisson"), {"sample_weight": weight, "offset": offset}, parts, 4
 
 
-def test_with_few_features_survival_times_have_those_of_the_partial_likelihood():
+def survival():
     X, _ = labels(rows=150, columns=3)
     random = np.random.default_rng(2)
     time, event = random.exponential(np.exp(-X[:, 0])), random.uniform(size=150) < 0.7
 
     def parts(c):
-        """The gradient and the Hessian, event by event."""
+        """Event by event."""
         gradient, hessian = np.zeros(3), np.zeros((3, 3))
         for i in np.flatnonzero(event):
             risk = X[time >= time[i]]
@@ -115,12 +105,25 @@ def test_with_few_features_survival_times_have_those_of_the_partial_likelihood()
             hessian += (risk - mean).T @ (share[:, None] * (risk - mean))
         return gradient, hessian
 
-    c = newton(lambda c: parts(c)[0], lambda c: parts(c)[1], np.zeros(3))
-    found = confidence_intervals(X, np.c_[time, event], L12CoxRegressor(0.01), inverse="exact")
+    return X, np.c_[time, event], L12CoxRegressor(0.01), {}, parts, 3
+
+
+@pytest.mark.parametrize("case", [classes, counts, survival])
+def test_with_few_features_likelihoods_have_those_of_maximum_likelihood(case):
+    X, y, model, options, parts, size = case()
+    c, covariance = newton(parts, np.zeros(size))
+    c, error = c[: X.shape[1]], np.sqrt(np.diagonal(covariance))[: X.shape[1]]
+    found = confidence_intervals(X, y, model, inverse="exact", **options)
     np.testing.assert_allclose(found.estimate, c, rtol=1e-8)
-    np.testing.assert_allclose(found.standard_error, np.sqrt(np.diagonal(np.linalg.inv(parts(c)[1]))), rtol=1e-6)
-    with pytest.raises(ValueError, match="variance='robust' is not for survival times"):
-        confidence_intervals(X, np.c_[time, event], L12CoxRegressor(0.01), variance="robust")
+    np.testing.assert_allclose(found.standard_error, error, rtol=1e-6)
+    np.testing.assert_allclose(found.upper, c + norm.ppf(0.975) * error, rtol=1e-6)
+    robust = {"inverse": "exact", "variance": "robust"} | options
+    if case is survival:
+        with pytest.raises(ValueError, match="variance='robust' is not for survival times"):
+            confidence_intervals(X, y, model, **robust)
+    else:
+        errors = confidence_intervals(X, y, model, **robust).standard_error
+        assert np.all(np.abs(np.log(errors / error)) < 0.3)
 
 
 def three_classes(seed, rows, columns):
@@ -143,8 +146,7 @@ def test_with_few_features_several_classes_have_those_of_maximum_likelihood(weig
         blocks = [[D.T @ ((w * p[:, i] * ((i == j) - p[:, j]))[:, None] * D) for j in (0, 1)] for i in (0, 1)]
         return (D.T @ (w[:, None] * (p - Y))).T.ravel(), np.block(blocks)
 
-    c = newton(lambda c: parts(c)[0], lambda c: parts(c)[1], np.zeros(10))
-    covariance = np.linalg.inv(parts(c)[1])
+    c, covariance = newton(parts, np.zeros(10))
     for label, contrast in (("a", [2, -1]), ("b", [-1, 2]), ("c", [-1, -1])):
         less_mean = np.kron(np.array(contrast) / 3, np.eye(5))[:4]
         found = confidence_intervals(
@@ -175,13 +177,15 @@ def test_with_few_features_hubers_loss_has_those_of_an_m_estimator():
     model = L12Regressor(0.1, loss=Huber(delta=1.0, scale=1.5))
     found = confidence_intervals(X, y, model)
     D = np.column_stack([X, np.ones(200)])
-    rest = lambda c: D @ c - y  # noqa: E731
-    near = lambda c: np.abs(rest(c)) <= 1.5  # noqa: E731
-    c = np.linalg.lstsq(D[y < 50], y[y < 50], rcond=None)[0]
-    c = newton(lambda c: D.T @ np.clip(rest(c), -1.5, 1.5), lambda c: D.T @ (near(c)[:, None] * D), c)
+
+    def parts(c):
+        rest = D @ c - y
+        return D.T @ np.clip(rest, -1.5, 1.5), D.T @ ((np.abs(rest) <= 1.5)[:, None] * D)
+
+    c, _ = newton(parts, np.linalg.lstsq(D[y < 50], y[y < 50], rcond=None)[0])
     np.testing.assert_allclose(found.estimate, c[:5], rtol=1e-6)
-    psi = np.clip(rest(c), -1.5, 1.5)
-    noise = np.sqrt(psi @ psi / 194) / near(c).mean()
+    psi = np.clip(D @ c - y, -1.5, 1.5)
+    noise = np.sqrt(psi @ psi / 194) / (np.abs(psi) < 1.5).mean()
     np.testing.assert_allclose(found.noise, noise, rtol=1e-6)
     error = noise * np.sqrt(np.diagonal(np.linalg.inv(D.T @ D)))[:5]
     np.testing.assert_allclose(found.standard_error, error, rtol=1e-6)
@@ -420,10 +424,10 @@ def test_the_default_model_follows_y():
     assert found.estimate[0] < 0 < found.p_values[0]  # "b" is the second class
 
 
-def test_classes_that_can_be_told_apart_are_warned_of():
+def test_classes_that_are_separated_are_warned_of():
     X, y = problem(60, 90)
     X[:, 0] = np.where(y > np.median(y), 1, -1) * (1 + 0.1 * X[:, 0] ** 2)
-    with pytest.warns(UserWarning, match="apart without error"):
+    with pytest.warns(UserWarning, match="separates the two classes without error"):
         confidence_intervals(X, y > np.median(y), L12Classifier(0.05), features=[0, 1])
     with pytest.raises(ValueError, match="inverse='exact' needs"):
         confidence_intervals(X[:, :2], y > np.median(y), L12Classifier(0.05), inverse="exact")
@@ -450,3 +454,35 @@ def test_what_has_no_intervals_is_refused_by_name():
             confidence_intervals(*arguments)
     with pytest.raises(ValueError, match="level must lie between 0 and 1"):
         confidence_intervals(X, y, level=95)
+
+
+# Many tests
+
+
+def rejected_by_holm(p, level):
+    """Step down by the definition: the smallest against level/m, the next against level/(m - 1), ..."""
+    found = set()
+    for k, j in enumerate(np.argsort(p, kind="stable")):
+        if p[j] > level / (len(p) - k):
+            break
+        found.add(int(j))
+    return found
+
+
+def rejected_by_bh(p, level):
+    """Step up by the definition: all up to the last rank k with p_(k) <= k level/m."""
+    order = np.argsort(p, kind="stable")
+    good = [k for k, j in enumerate(order, start=1) if p[j] <= k * level / len(p)]
+    return {int(j) for j in order[: max(good, default=0)]}
+
+
+@pytest.mark.parametrize(("method", "rejected"), [("holm", rejected_by_holm), ("bh", rejected_by_bh)])
+def test_adjusted_values_reject_what_the_definition_rejects_at_every_level(method, rejected):
+    random = np.random.default_rng(0)
+    for size in (1, 2, 7, 40):
+        p = random.uniform(size=size) ** 3
+        adjusted = adjusted_p_values(p, method)
+        for level in (0.01, 0.05, 0.2, 0.9):
+            assert set(np.flatnonzero(adjusted <= level).tolist()) == rejected(p, level)
+    found = adjusted_p_values(np.array([0.01, np.nan, 0.04]), method)  # what is missing stays and does not count
+    np.testing.assert_array_equal(found, np.insert(adjusted_p_values(np.array([0.01, 0.04]), method), 1, np.nan))

@@ -83,16 +83,16 @@ WARP = 32  # threads that can read each other's registers
 Launch = Callable[[tuple[int, int], Sequence[Array], Sequence[float]], None]
 
 
-def kernel(x: Array, beside: str, name: str, **macros: int) -> Launch | None:
+def kernel(x: Array, module: str, name: str, **macros: int) -> Launch | None:
     """A kernel for arrays like x, called with (blocks, arrays, numbers); None where there can be none.
 
-    Its source is the ``.cu`` file of the same name as the module ``beside``. Arrays must be `one_piece`, of the
+    Its source is the ``.cu`` file of the same name as the module ``module``. Arrays must be `one_piece`, of the
     precision of x or as the kernel says.
     """
     if not takes(x):
         return None
     where = (True, x.device.id) if is_cupy(x) else (False, x.device.index)
-    return _compiled(beside, name, *where, REAL=_real(x), THREADS=THREADS, **macros)
+    return _compiled(module, name, *where, REAL=_real(x), THREADS=THREADS, **macros)
 
 
 def takes(x: Array) -> bool:
@@ -146,16 +146,16 @@ def strides(x: Array) -> tuple[int, ...]:
     return tuple(x.stride()) if is_torch(x) else tuple(stride // x.itemsize for stride in x.strides)
 
 
-def source(beside: str, macros: dict[str, Any]) -> str:
+def source(module: str, macros: dict[str, Any]) -> str:
     """The source of the kernels of a module, after what all kernels share."""
-    files = "".join(Path(module).with_suffix(".cu").read_text() for module in (__file__, beside))
+    files = "".join(Path(path).with_suffix(".cu").read_text() for path in (__file__, module))
     return "".join(f"#define {macro} {value}\n" for macro, value in macros.items()) + files
 
 
 @cache
-def _compiled(beside: str, name: str, of_cupy: bool, device: int, **macros: Any) -> Launch | None:
+def _compiled(module: str, name: str, of_cupy: bool, device: int, **macros: Any) -> Launch | None:
     try:
-        start = _starter(source(beside, macros), name, device)
+        start = _starter(source(module, macros), name, device)
     except (RuntimeError, OSError, AttributeError):  # no NVIDIA driver, or none that fits
         return None
     address, stream = _of_cupy(device) if of_cupy else _of_torch(device)
@@ -202,10 +202,10 @@ def _starter(text: str, name: str, device: int) -> Callable[[tuple[int, int], in
     finally:
         driver.cuCtxPopCurrent_v2(ctypes.byref(ignored))
 
-    def start(blocks: tuple[int, int], stream: int, places: Any) -> None:
+    def start(blocks: tuple[int, int], stream: int, arguments: Any) -> None:
         driver.cuCtxPushCurrent_v2(context)
         error = driver.cuLaunchKernel(
-            function, *blocks, 1, THREADS, 1, 1, 0, ctypes.c_void_p(stream), places, None
+            function, *blocks, 1, THREADS, 1, 1, 0, ctypes.c_void_p(stream), arguments, None
         )
         driver.cuCtxPopCurrent_v2(ctypes.byref(ignored))
         if error:
@@ -277,9 +277,9 @@ def machine_code(text: str, capability: int) -> Iterator[bytes]:
 def libraries() -> tuple[ctypes.CDLL, ...]:
     """The compilers that are installed, those that came with Python packages first."""
     found: list[ctypes.CDLL] = []
-    for place in (*_files(), *_BY_NAME):
+    for path in (*_files(), *_BY_NAME):
         try:
-            found.append(ctypes.CDLL(str(place)))
+            found.append(ctypes.CDLL(str(path)))
         except OSError:
             continue
     return tuple(found)
@@ -287,11 +287,11 @@ def libraries() -> tuple[ctypes.CDLL, ...]:
 
 def _files() -> list[Path]:
     """Files of the compiler, the newest of a folder first."""
-    places = [(folder, below) for folder in _package_folders("nvidia") for below in ("*/lib", "*/bin")]
-    places += [(folder, "lib") for folder in _package_folders("torch")]
+    patterns = [(folder, below) for folder in _package_folders("nvidia") for below in ("*/lib", "*/bin")]
+    patterns += [(folder, "lib") for folder in _package_folders("torch")]
     installed = [Path(os.environ[name]) for name in ("CUDA_PATH", "CUDA_HOME") if os.environ.get(name)]
-    places += [(folder, below) for folder in installed for below in ("lib64", "lib", "bin")]
-    files = [file for folder, below in places for file in _newest_first(folder.glob(f"{below}/{_FILES}"))]
+    patterns += [(folder, below) for folder in installed for below in ("lib64", "lib", "bin")]
+    files = [file for folder, below in patterns for file in _newest_first(folder.glob(f"{below}/{_FILES}"))]
     return list({file.resolve(): file for file in files if "alt" not in file.name}.values())
 
 

@@ -161,8 +161,8 @@ def aligned_rows(X: Any, y: Any, sample_weight: Any = None) -> tuple[da.Array, d
         values |= dict(zip(together, arrays, strict=True))
     _warn_of_columns(X)
     X = as_rows(X)
-    weight = None if sample_weight is None else _beside_rows(values["sample_weight"], X, "sample_weight")
-    return X, _beside_rows(values["y"], X, "y"), weight
+    weight = None if sample_weight is None else _aligned_with(values["sample_weight"], X, "sample_weight")
+    return X, _aligned_with(values["y"], X, "y"), weight
 
 
 def _warn_of_columns(X: Any) -> None:
@@ -176,7 +176,7 @@ def _warn_of_columns(X: Any) -> None:
         )
 
 
-def _beside_rows(values: Any, X: da.Array, name: str) -> da.Array:
+def _aligned_with(values: Any, X: da.Array, name: str) -> da.Array:
     """Values of the rows of X, chunked as X is. Unknown lengths are counted only where they are needed."""
     values = _joined_arrays([values])[0] if _is_frame(values) else values
     known = not any(map(math.isnan, X.chunks[0]))
@@ -252,7 +252,7 @@ def _as_plain(values: Any) -> Any:
 
 
 def chunks(values: da.Array | None, count: int = 0) -> Iterator[Delayed | None]:
-    """The chunks of rows, or None in place of each.
+    """The chunks of rows, or None for each.
 
     Not optimised: a chunk of X that y is made of would be fused into both, and be made twice.
     """

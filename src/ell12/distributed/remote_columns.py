@@ -37,7 +37,7 @@ def columns(X: Any, *, persist: bool | str = "auto", scale: Any = False, sample_
     """A matrix whose blocks of columns stay on Dask's workers, for losses, paths and estimators.
 
     The workers multiply their columns with what is sent to them, a few vectors as long as the rows, and send back
-    the products that are steep enough to matter. The few columns that a solver works with come to this process.
+    the products that are large enough to matter. The few columns that a solver works with come to this process.
 
     Parameters
     ----------

@@ -9,15 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ell12.backend import (
-    all_finite,
-    as_array_of,
-    as_floating,
-    as_numpy,
-    is_array,
-    namespace,
-    refuse_masked,
-)
+from ell12.backend import all_finite, as_array_of, as_floating, as_numpy, is_array, namespace, refuse_masked
 from ell12.checks import check_entries, naming
 from ell12.losses.sum_over_rows import LinearLoss
 from ell12.operators import ArrayOperator, adjoint, as_operator, dtype_of, output_shape

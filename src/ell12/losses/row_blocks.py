@@ -14,14 +14,7 @@ import scipy.sparse
 
 from ell12.backend import as_array_of, as_numpy, inner, norm, rise_above_tangent, rounding
 from ell12.checks import naming
-from ell12.losses.block_of_rows import (
-    Block,
-    BlockKind,
-    block_loss,
-    evaluate,
-    gram_product,
-    row_counts,
-)
+from ell12.losses.block_of_rows import Block, BlockKind, block_loss, evaluate, gram_product, row_counts
 from ell12.losses.moments import moments
 from ell12.losses.of_prediction import Sessions, fact
 from ell12.losses.pointwise import SquaredLoss

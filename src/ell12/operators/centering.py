@@ -139,7 +139,7 @@ class CenteredColumns(ArrayOperator):
         return gram
 
     def _without_empty(self, values: Array) -> Array:
-        """Zero in place of what belongs to an empty column, one for each row."""
+        """Zero for what belongs to an empty column, one for each row."""
         if self.empty is None:
             return values
         return np.where(self.empty.reshape(-1, *(1 for _ in values.shape[1:])), 0, values)

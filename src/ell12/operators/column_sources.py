@@ -64,7 +64,7 @@ def save_columns(source: Any, path: str | os.PathLike[str], block: int) -> None:
     """Write a source to a file in Fortran order or, of a sparse matrix, to a folder, by blocks of columns."""
     path = Path(path)
     if path.exists():
-        raise FileExistsError(f"{path} exists: columns are written to a new place")
+        raise FileExistsError(f"{path} exists: columns are written to a new path")
     source = as_source(source)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
@@ -206,12 +206,12 @@ class ColumnReader:
         """The numbers of the columns whose product with some vector reaches least, a number or one each; these."""
         least = np.broadcast_to(least, self.shape[1:])
 
-        def steep(piece: Any, columns: slice) -> tuple[Array, Array]:
+        def large(piece: Any, columns: slice) -> tuple[Array, Array]:
             products = piece.T @ vectors
             where = np.flatnonzero(np.abs(products).max(axis=1) >= least[columns])
             return columns.start + where, products[where]
 
-        return _joined(self.map(steep, np.result_type(self.dtype, vectors.dtype)))
+        return _joined(self.map(large, np.result_type(self.dtype, vectors.dtype)))
 
     def combine(self, x: Array) -> Array:
         """``A x``."""

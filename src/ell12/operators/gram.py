@@ -215,8 +215,8 @@ class ColumnStore:
         self._columns = self._columns[:0]
         self._blocks: list[Any] = []  # the kept columns side by side, in the order in which they came
         self._gram: Any = None  # of all kept columns; None where only products were asked for
-        self._room: Any = None  # dense columns, with room for more
-        self._gram_room: Any = None  # the same of their Gram matrix
+        self._buffer: Any = None  # dense columns, with space for more
+        self._gram_buffer: Any = None  # the same of their Gram matrix
         self._curvature: Any = None
 
     def _keep(self, columns: Array) -> Any:
@@ -229,13 +229,13 @@ class ColumnStore:
             self._blocks = [concat([*self._blocks, block], 1)] if together else [*self._blocks, block]
             return block
         before = self._columns.size - columns.size
-        if self._room is None:  # without room for more, which may be A itself: nothing is written to it
-            self._room = block
+        if self._buffer is None:  # without space for more, which may be A itself: nothing is written to it
+            self._buffer = block
         else:
-            self._room = _grown(self._room, (len(block), before), (len(block), self._columns.size))
-            self._room[:, before : self._columns.size] = block
-        self._blocks = [self._room[:, : self._columns.size]]
-        return self._room[:, before : self._columns.size]
+            self._buffer = _grown(self._buffer, (len(block), before), (len(block), self._columns.size))
+            self._buffer[:, before : self._columns.size] = block
+        self._blocks = [self._buffer[:, : self._columns.size]]
+        return self._buffer[:, before : self._columns.size]
 
     # Products
 
@@ -263,7 +263,7 @@ class ColumnStore:
         if len(self._blocks) != 1 or not np.array_equal(columns, self._columns):
             self._forget()
             self._keep(columns)
-        self._curvature, self._gram_room = curvature, None
+        self._curvature, self._gram_buffer = curvature, None
         self._gram = self._cross(self._blocks[0], self._blocks[0])
 
     def _extend(self, new: Array) -> None:
@@ -275,28 +275,28 @@ class ColumnStore:
             self._gram = concat([concat([self._gram, side], 1), concat([adjoint(side), corner], 1)], 0)
             return
         size = self._columns.size
-        held = self._gram if self._gram_room is None else self._gram_room
-        self._gram_room = room = _grown(held, (before, before), (size, size))
-        room[:before, before:size], room[before:size, :before] = side, side.T
-        room[before:size, before:size] = corner
-        self._gram = room[:size, :size]
+        old = self._gram if self._gram_buffer is None else self._gram_buffer
+        self._gram_buffer = buffer = _grown(old, (before, before), (size, size))
+        buffer[:before, before:size], buffer[before:size, :before] = side, side.T
+        buffer[before:size, before:size] = corner
+        self._gram = buffer[:size, :size]
 
     def _cross(self, block: Any, other: Any) -> Array:
         return weighted_gram(block, self._curvature, other)
 
 
-def _grown(room: Any, kept: tuple[int, int], needed: tuple[int, int]) -> Any:
-    """An array with room for what is needed: this one, or one at least twice as wide with what was kept in it."""
-    if all(have >= want for have, want in zip(room.shape, needed, strict=True)):
-        return room
+def _grown(buffer: Any, kept: tuple[int, int], needed: tuple[int, int]) -> Any:
+    """An array of the size that is needed: this one, or one at least twice as wide with the kept part."""
+    if all(have >= want for have, want in zip(buffer.shape, needed, strict=True)):
+        return buffer
     shape = [max(want, 2 * have) if want > have > 0 else want for have, want in zip(kept, needed, strict=True)]
-    new = np.empty(shape, dtype=room.dtype, order="F")
-    new[: kept[0], : kept[1]] = room[: kept[0], : kept[1]]
+    new = np.empty(shape, dtype=buffer.dtype, order="F")
+    new[: kept[0], : kept[1]] = buffer[: kept[0], : kept[1]]
     return new
 
 
-def _spread(values: Array, places: Array, size: int) -> Array:
-    """An array of this length with the values at their places, and zeros elsewhere."""
+def _spread(values: Array, indices: Array, size: int) -> Array:
+    """An array of this length with the values at these indices, and zeros elsewhere."""
     full = np.zeros((size, *values.shape[1:]), dtype=values.dtype)
-    full[places] = values
+    full[indices] = values
     return full

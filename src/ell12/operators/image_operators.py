@@ -9,16 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import (
-    all_finite,
-    as_floating,
-    is_complex,
-    is_number,
-    is_numpy,
-    namespace,
-    scatter,
-)
-from ell12.backend import arrays as backend
+from ell12.backend import all_finite, as_floating, is_complex, is_number, max_abs, namespace, real_dtype, scatter
 from ell12.checks import is_finite_number
 from ell12.operators.linear_operator import (
     ArrayOperator,
@@ -83,7 +74,7 @@ class FiniteDifference(ArrayOperator):
 
     def plus_gram(self, start: Array, weight: float, x: Array) -> Array:
         """``start + weight D'D x``. In D'D x a pixel has its differences from its neighbours."""
-        if not (is_numpy(x) and is_numpy(start) and x.dtype == start.dtype):
+        if not (type(x) is np.ndarray and type(start) is np.ndarray and x.dtype == start.dtype):
             return start + weight * self._apply_adjoint(self._apply(x))
         total, first = start.copy(), x.ndim - self.output_shape[-1]
         pairs = [(slice(0, -1), slice(1, None))]
@@ -164,7 +155,7 @@ class Convolution(ArrayOperator):
         if not all_finite(kernel):
             raise ValueError("kernel holds NaN or infinity; every entry must be finite")
         spectrum = _transfer_function(kernel, shape)
-        self._set(kernel=kernel, spectrum=spectrum, norm_squared=backend.max_abs(spectrum) ** 2)
+        self._set(kernel=kernel, spectrum=spectrum, norm_squared=max_abs(spectrum) ** 2)
         self._set(input_shape=shape, output_shape=shape)
 
     def _apply(self, x: Array) -> Array:
@@ -267,13 +258,13 @@ def as_spacing(spacing: Any, ndim: int) -> tuple[float, ...] | None:
 
 
 def slice_of(x: Array, axis: int, start: int, stop: int | None) -> Array:
-    """The part of x between two places along one axis."""
+    """The part of x between two positions along one axis."""
     return x[(*(slice(None),) * axis, slice(start, stop), ...)]
 
 
 def _complex_dtype(x: Array) -> Any:
     xp = namespace(x)
-    return xp.complex128 if backend.real_dtype(x) == xp.float64 else xp.complex64
+    return xp.complex128 if real_dtype(x) == xp.float64 else xp.complex64
 
 
 def _complex(x: Array) -> Array:
@@ -283,8 +274,8 @@ def _complex(x: Array) -> Array:
 def _transfer_function(kernel: Array, shape: tuple[int, ...]) -> Array:
     """Return the Fourier transform of the image that holds the kernel with its centre at the first entry."""
     xp = namespace(kernel)
-    places = np.meshgrid(*(np.arange(k) - k // 2 for k in kernel.shape), indexing="ij")
-    indices = np.ravel_multi_index(places, shape, mode="wrap").reshape(-1)
+    offsets = np.meshgrid(*(np.arange(k) - k // 2 for k in kernel.shape), indexing="ij")
+    indices = np.ravel_multi_index(offsets, shape, mode="wrap").reshape(-1)
     image = scatter(xp.reshape(kernel, (-1,)), sent_to_device_of(indices, kernel), math.prod(shape))
     return xp.fft.fftn(_complex(xp.reshape(image, shape)))
 

@@ -59,12 +59,12 @@ def largest_eigenvalue(
     """
     basis: list[Array] = []
     diagonal: list[float] = []
-    beside: list[float] = []
+    off_diagonal: list[float] = []
     vector, length, theta, margin = start, norm(start), 0.0, rtol
     growth = math.log(math.sqrt(math.prod(start.shape)) / DOUBT)
 
     def holds(margin: float) -> bool:
-        return _log_growth(theta * (1 + margin), diagonal, beside) >= growth
+        return _log_growth(theta * (1 + margin), diagonal, off_diagonal) >= growth
 
     for _ in range(max_iter):
         basis.append(vector / length)
@@ -73,8 +73,8 @@ def largest_eigenvalue(
         for _ in range(2):
             vector = orthogonalise(vector, basis)
         length = norm(vector)
-        theta = float(eigh_tridiagonal(np.array(diagonal), np.array(beside), eigvals_only=True)[-1])
-        beside.append(length)
+        theta = float(eigh_tridiagonal(np.array(diagonal), np.array(off_diagonal), eigvals_only=True)[-1])
+        off_diagonal.append(length)
         margin = rtol if theta <= 0 else max(rtol, enough / theta - 1)
         if holds(margin):
             break
@@ -111,10 +111,10 @@ def norm_from_gram(gram: Callable[[Array], Array], start: Array, enough: float =
     return math.sqrt(max(float(square[0]), 0.0))
 
 
-def _log_growth(t: float, diagonal: list[float], beside: list[float]) -> float:
+def _log_growth(t: float, diagonal: list[float], off_diagonal: list[float]) -> float:
     """The logarithm of the Lanczos polynomial at t, by its recurrence; infinite once the basis is complete."""
     total, ratio, before = 0.0, math.inf, 0.0
-    for d, b in zip(diagonal, beside, strict=True):
+    for d, b in zip(diagonal, off_diagonal, strict=True):
         pivot = t - d - before / ratio
         if b == 0:
             return math.inf

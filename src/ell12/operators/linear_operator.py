@@ -11,16 +11,7 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.linalg import LinearOperator
 
-from ell12.backend import arrays as backend
-from ell12.backend import (
-    as_floating,
-    is_complex,
-    is_half,
-    is_numpy,
-    is_sparse,
-    namespace,
-    scatter,
-)
+from ell12.backend import as_floating, indices_like, is_array, is_complex, is_half, is_sparse, namespace, scatter
 from ell12.checks import check_container, check_entries
 from ell12.protocols import Array
 
@@ -50,7 +41,7 @@ def as_operator(A: Any, name: str = "A") -> Any:
         A = _as_floating_sparse(A, name)
     else:
         A = as_floating(np.asarray(A) if isinstance(A, np.ndarray) else A, name, sparse=True)
-        if is_half(A) and not is_numpy(A):  # other libraries multiply arrays of one precision only
+        if is_half(A) and type(A) is not np.ndarray:  # other libraries multiply arrays of one precision only
             A = namespace(A).astype(A, namespace(A).float32)
     _check_shape(tuple(A.shape), name)
     check_entries(stored(A), name)
@@ -128,7 +119,7 @@ def select_columns(A: Any, columns: Any) -> Any:
         return ColumnSelection(A, columns)
     if scipy.sparse.issparse(A):
         return A[:, columns]
-    if is_numpy(A):
+    if type(A) is np.ndarray:
         if np.array_equal(columns, np.arange(A.shape[1])):
             return A
         return A.T[columns].T  # np.take would first copy the whole of a matrix that is not in C order
@@ -148,7 +139,7 @@ def has_columns(A: Any) -> bool:
     """
     if type(A) is np.ndarray or hasattr(A, "select_columns") or scipy.sparse.issparse(A):
         return True
-    return not isinstance(A, ArrayOperator) and backend.is_array(A) and not is_sparse(A)
+    return not isinstance(A, ArrayOperator) and is_array(A) and not is_sparse(A)
 
 
 def is_out_of_memory(A: Any) -> bool:
@@ -361,7 +352,7 @@ def _as_columns(columns: Any, shape: tuple[int, ...]) -> Array:
 
 def sent_to_device_of(value: Array, x: Array) -> Array:
     """Return a NumPy array as the kind of x; any other is of that kind already."""
-    return value if is_numpy(x) or not is_numpy(value) else backend.indices_like(value, x)
+    return value if type(x) is np.ndarray or type(value) is not np.ndarray else indices_like(value, x)
 
 
 def conjugate_of(x: Array) -> Array:

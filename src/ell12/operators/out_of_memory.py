@@ -28,8 +28,8 @@ class Columns(ArrayOperator):
     """A matrix whose columns are read a few at a time: more of them than memory holds.
 
     Off the support the first-order condition needs one product with the adjoint, so columns stay where they are:
-    solvers gather those in use and look at the others now and then. Losses, paths and estimators take it as any
-    other matrix. Estimators centre it implicitly.
+    solvers gather those in use and multiply with the others now and then. Losses, paths and estimators take it as
+    any other matrix. Estimators centre it implicitly.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Columns(ArrayOperator):
 
     See Also
     --------
-    L12Regressor : Regression, which takes these in place of X.
+    L12Regressor : Regression, which takes these as X.
 
     Notes
     -----
@@ -75,7 +75,7 @@ class Columns(ArrayOperator):
     _known: dict[str, Any] = field(default_factory=dict, init=False, repr=False)  # what was found out of the data
     _reader: Any = field(init=False, repr=False)  # multiplies with all columns
 
-    out_of_memory = True  # looking at all columns costs more than working with some
+    out_of_memory = True  # all columns cost more than some
 
     def __post_init__(self) -> None:
         reader = ColumnReader(self.source)

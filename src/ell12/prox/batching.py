@@ -128,11 +128,11 @@ class Groups:
         if not self.rows:
             return xp.abs(z)
         found = [row_norms(self._gathered(z, *rows))[:, 0] for rows in self.rows]
-        return xp.take(xp.concat(found), self._beside(self.order, z), axis=0)
+        return xp.take(xp.concat(found), self._on_device_of(self.order, z), axis=0)
 
     def spread(self, values: Array) -> Array:
         """One number for each group, at every entry of the group."""
-        return namespace(values).take(values, self._beside(self.labels, values), axis=0)
+        return namespace(values).take(values, self._on_device_of(self.labels, values), axis=0)
 
     def rebuild(self, z: Array, norms: Array, new: Array) -> Array:
         """The groups of z, whose norms are given, with new norms and the same directions.
@@ -143,16 +143,16 @@ class Groups:
         unit = z / self.spread(stop_gradient(xp.where(norms > 0, norms, 1)))
         length = self.norms(unit)  # not 1 where the norm of z is so small that it has few digits
         unit = unit / self.spread(xp.where(norms > 0, length, 1))
-        first = xp.astype(self._beside(self.first, z), z.dtype)
+        first = xp.astype(self._on_device_of(self.first, z), z.dtype)
         return xp.astype(self.spread(new) * xp.where(some, unit, first), z.dtype, copy=False)
 
     def _gathered(self, z: Array, members: Any, real: Any) -> Array:
         """The entries of z with these indices, zeros where they are not real."""
         xp = namespace(z)
-        rows = xp.reshape(xp.take(z, xp.reshape(self._beside(members, z), (-1,)), axis=0), members.shape)
-        return rows if real is None else xp.where(self._beside(real, z), rows, 0)
+        rows = xp.reshape(xp.take(z, xp.reshape(self._on_device_of(members, z), (-1,)), axis=0), members.shape)
+        return rows if real is None else xp.where(self._on_device_of(real, z), rows, 0)
 
-    def _beside(self, indices: Any, z: Array) -> Array:
+    def _on_device_of(self, indices: Any, z: Array) -> Array:
         """Indices or truth values of this layout as an array of the kind and device of z."""
         if not cuda.on_gpu(z):
             return indices_like(indices, z)

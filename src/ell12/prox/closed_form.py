@@ -12,7 +12,6 @@ from ell12.backend import (
     as_array_of,
     is_complex,
     is_number,
-    is_numpy,
     namespace,
     norm,
     safe_square,
@@ -50,7 +49,7 @@ def prox_vector(z: Array, t: float, l2_weight: float, weights: Any = None, posit
 def prox_rows(rows: Array, t: Any, l2_weight: Any, weights: Array | None = None, positive: bool = False) -> Array:
     """One problem along the last axis (Yao et al., Proposition IV.3); ``t`` may have a last axis of length 1."""
     x = None
-    if not is_numpy(rows):
+    if type(rows) is not np.ndarray:
         x = prox_on_gpu(rows, t, l2_weight, weights, positive)
     elif weights is None and not positive and is_number(t) and is_number(l2_weight):
         x = _compiled_prox_rows(rows, t, l2_weight)
@@ -84,13 +83,13 @@ def plain_prox_rows(z: Array, t: Any, l2_weight: Any, weights: Array | None, pos
 
 def _modulus(xp: Any, z: Array) -> Array:
     """``|z|``, where z is real with derivative 1 at zero: what has weight 0 passes, with its derivative."""
-    return xp.abs(z) if is_numpy(z) or is_complex(z) else xp.where(z < 0, -z, z)
+    return xp.abs(z) if type(z) is np.ndarray or is_complex(z) else xp.where(z < 0, -z, z)
 
 
 def _without_infinite(xp: Any, size: Array, weights: Array) -> tuple[Array, Array]:
     """Sizes and weights with no product 0 * inf: an entry of weight inf becomes one that never enters."""
-    held = xp.isinf(weights) & ~xp.isnan(size)
-    return xp.where(held, -math.inf, size), xp.where(held, 0, weights)
+    fixed = xp.isinf(weights) & ~xp.isnan(size)
+    return xp.where(fixed, -math.inf, size), xp.where(fixed, 0, weights)
 
 
 def with_signs(xp: Any, x: Array, z: Array, size: Array) -> Array:

@@ -68,10 +68,10 @@ def _group(length: int) -> int:
 
 def prox_on_gpu(rows: Array, t: Any, l2_weight: Any, weights: Array | None, positive: bool) -> Array | None:
     """`ell12.prox.closed_form.prox_rows` by kernels; None where there are none."""
-    beside = [array for array in (weights, None if is_number(t) else t) if array is not None]
+    others = [array for array in (weights, None if is_number(t) else t) if array is not None]
     if not cuda.takes(rows) or not is_number(l2_weight) or math.prod(rows.shape) == 0:
         return None
-    if not all(cuda.takes(array) and _is_alike(array, rows) for array in beside):
+    if not all(cuda.takes(array) and _is_alike(array, rows) for array in others):
         return None
     xp, batch = namespace(rows), tuple(rows.shape[:-1])
     z, axis = _in_memory_order(rows)

@@ -149,7 +149,7 @@ def moreau_l12(
     if rows.shape[-1] == 0:
         return xp.sum(xp.abs(rows), axis=-1)
     size, distance = xp.abs(x_rows), xp.abs(x_rows - rows)
-    # A weight of inf belongs to an entry held at zero, which costs nothing.
+    # A weight of inf belongs to an entry fixed at zero, which costs nothing.
     weighted = size if w_rows is None else xp.where(size > 0, w_rows, 0) * size
     difference = xp.sum(weighted, axis=-1, keepdims=True) - number_like(l2_weight, rows) * row_norms(x_rows)
     return (0.5 * xp.sum(distance * distance, axis=-1, keepdims=True) + t_rows * difference)[..., 0]

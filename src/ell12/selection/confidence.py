@@ -174,7 +174,7 @@ def confidence_intervals(
     -----
     UserWarning
         Where columns are constant, or depend on others (the same column twice). Their estimates, intervals and p
-        values are NaN, as the data do not tell their coefficients. Also where the model tells two classes apart
+        values are NaN, as the data do not tell their coefficients. Also where the model separates two classes
         without error: probabilities are then near 0 and 1, and intervals too short.
 
     See Also
@@ -248,8 +248,7 @@ def confidence_intervals(
     distribution = t(final.freedom) if fit.has_noise else norm()
     reach = distribution.ppf(0.5 + 0.5 * level) * error + bias
     p_values = 2 * distribution.sf(np.maximum(np.abs(estimate) - bias, 0) / error)
-    names = [str(j) for j in which] if fit.names is None else [fit.names[j] for j in which]
-    ends = estimate - reach, estimate + reach
+    names, ends = [fit.names[j] for j in which], (estimate - reach, estimate + reach)
     return Intervals(which, names, fit.coef[which], estimate, error, *ends, p_values, level, inverse, noise)
 
 
@@ -272,9 +271,9 @@ def chosen(features: Any, fit: LocalModel) -> Array:
     if features is None:
         return every
     with naming("features"):
-        features = features.ravel() if isinstance(features, np.ndarray) else features
-        asked = [features] if isinstance(features, str | int | np.integer) else list(features)
-    known = {name: j for j, name in enumerate(fit.names or ())}
+        single = isinstance(features, str | int | np.integer)
+        asked = [features] if single else list(features.flat if isinstance(features, np.ndarray) else features)
+    known = {name: j for j, name in enumerate(fit.names)}
     try:
         found = np.array([known.get(each, each) if isinstance(each, str) else each for each in asked])
         return every[found if found.size else []]
@@ -344,18 +343,16 @@ def _debiased(
 def _warn(fit: LocalModel, lost: Array) -> None:
     """Say which features have no interval and why, and where intervals of classes are not to be trusted."""
     if lost.size:
-        shown = ", ".join(str(j) if fit.names is None else fit.names[j] for j in lost[:10])
         more = f" and {lost.size - 10} more" if lost.size > 10 else ""
         warnings.warn(
-            f"no interval for the features {shown}{more}: their columns are constant, or depend on other columns,"
-            " so that the data do not tell their coefficients. Their rows are NaN",
-            UserWarning,
+            f"no interval for the features {', '.join(fit.names[j] for j in lost[:10])}{more}: their columns are"
+            " constant, or depend on other columns, so that the data do not tell their coefficients. Their rows"
+            " are NaN",
             stacklevel=3,
         )
     if fit.separates():
         warnings.warn(
-            "model tells the two classes apart without error: its probabilities are near 0 and 1, and intervals"
+            "model separates the two classes without error: its probabilities are near 0 and 1, and intervals"
             " from them are not to be trusted. Raise its alpha, or take more samples",
-            UserWarning,
             stacklevel=3,
         )

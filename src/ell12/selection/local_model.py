@@ -54,15 +54,15 @@ class LocalModel:
         The solution.
     intercept : bool
         Whether there is an intercept.
-    names : list of str, optional
-        Those of the features, if they have any.
+    names : list of str
+        Those of the features, or their numbers.
     """
 
     data: Data
     problem: FitProblem
     x: Any
     intercept: bool
-    names: list[str] | None
+    names: list[str]
 
     @property
     def coef(self) -> Array:
@@ -131,10 +131,8 @@ class LocalModel:
 
     def separates(self) -> bool:
         """Whether two classes are separated without error."""
-        loss = self.problem.loss
-        if not isinstance(loss, LogisticLoss):
-            return False
-        return bool(self.prediction[loss.b > 0].min() > self.prediction[loss.b < 0].max())
+        loss, found = self.problem.loss, self.prediction
+        return isinstance(loss, LogisticLoss) and bool(found[loss.b > 0].min() > found[loss.b < 0].max())
 
     def _weight(self) -> Array:
         """The weights of the rows, of mean 1."""
@@ -307,8 +305,8 @@ def local_model(
     if len(problems) > 1:
         coef, level = coef[row], level[row]
     x = problem.unknown(coef.reshape(-1, data.X.shape[1]), level.reshape(-1))
-    intercept, names = bool(getattr(own, "fit_intercept", False)), vars(model).get("feature_names_in_")
-    names = None if names is None else list(map(str, names))
+    intercept = bool(getattr(own, "fit_intercept", False))
+    names = list(map(str, vars(model).get("feature_names_in_", range(data.X.shape[1]))))
     if problem.n_classes:
         return ClassModel(data, problem, x, intercept, names, row)
     return LocalModel(data, problem, x, intercept, names)

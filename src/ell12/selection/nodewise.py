@@ -73,7 +73,7 @@ def nodewise(columns: LocalColumns, n_jobs: int | None = None) -> Directions:
     use_gram = columns.size**2 <= LARGEST
 
     def find(which: Array) -> Array:
-        engine = engine_for(columns.correlations, which.size)[0] if use_gram else None
+        engine = engine_for(columns.correlations, 10 * which.size)[0] if use_gram else None  # ten strengths each
         tasks = (delayed(_direction)(columns, engine, int(j)) for j in which)
         rows = Parallel(n_jobs=n_jobs, prefer="threads")(tasks)
         return columns.product(np.reshape(rows, (which.size, columns.size)).T)
