@@ -45,16 +45,12 @@ class KullbackLeiblerLoss(LinearLoss[Given_co]):
     """
 
     second_bound = math.inf
-
-    def _as_observations(self, b: Any) -> Array:
-        b = super()._as_observations(b)
-        if bool(namespace(b).any(b < 0)):
-            raise ValueError("b must hold counts, which are at least 0")
-        return b
+    takes_counts = True
 
     def prediction_prox(self, prediction: Array, weight: float) -> Array:
         """The map ``q -> argmin_v l(v) + weight/2 ||v - q||^2``, l being the loss as a function of A x."""
-        xp, c = namespace(prediction), self._weighted(xp_ones(self.b)) * (self.scale / weight)
+        xp = namespace(prediction)
+        c = self._weighted(xp.ones_like(self.b)) * (self.scale / weight)
         away, product = prediction - c, c * self.b
         root = xp.sqrt(away**2 + 4 * product)
         # The positive root of v^2 - away v - product, written without the difference of two equal numbers.
@@ -147,11 +143,5 @@ class AbsoluteLoss(SplitLoss, Generic[Given_co]):
         """The map ``q -> argmin_v l(v) + weight/2 ||v - q||^2``, l being the loss as a function of A x."""
         away = prediction - self.b
         xp, size = namespace(away), namespace(away).abs(away)
-        least = self._data._weighted(xp_ones(self.b)) * (self.scale / weight)
+        least = self._data._weighted(xp.ones_like(size)) * (self.scale / weight)
         return self.b + away * (xp.where(size > least, size - least, 0) / xp.where(size > 0, size, 1))
-
-
-def xp_ones(b: Array) -> Array:
-    """Real ones of the shape of b."""
-    xp = namespace(b)
-    return xp.ones_like(xp.abs(b))

@@ -108,6 +108,7 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
 
     second_bound: ClassVar[float] = 1.0
     takes_complex: ClassVar[bool] = False
+    takes_counts: ClassVar[bool] = False
 
     def __init__(self, A: Any, b: Given_co, *, sample_weight: Any = None, scale: float = 1.0) -> None:
         super().__init__()
@@ -223,12 +224,10 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
                 objective = self.value(point) + 0.5 * weight * inner(away, away)
                 slope = self.gradient(point) + weight * away
                 move = self.point(-self._ridge_solver(point, weight)(slope))
-                size, gain = 1.0, -inner(slope, move.x)
+                size, gain, square = 1.0, -inner(slope, move.x), 0.5 * weight * inner(move.x, move.x)
                 # A full step rises by half its gain, up to terms of third order, which must not shorten it.
                 while size > 1e-10:
-                    rise = self.divergence(point + size * move, point) + 0.5 * weight * size**2 * inner(
-                        move.x, move.x
-                    )
+                    rise = self.divergence(point + size * move, point) + square * size**2
                     if rise <= 0.75 * size * gain:
                         break
                     size *= 0.5
@@ -255,6 +254,8 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
         if tuple(b.shape[: len(rows)]) != rows:
             raise ValueError(f"b must have shape {rows} to fit A, got {tuple(b.shape)}")
         check_entries(b, "b")
+        if self.takes_counts and bool(namespace(b).any(b < 0)):
+            raise ValueError("b must hold counts, which are at least 0")
         dtype = dtype_of(self.A)
         complex_A = dtype is not None and "complex" in str(dtype)
         if (complex_A or is_complex(b)) and not self.takes_complex:

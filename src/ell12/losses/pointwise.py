@@ -208,6 +208,7 @@ class PoissonLoss(LinearLoss[Given_co]):
     """
 
     second_bound = math.inf
+    takes_counts = True
     row_parts = ("b", "sample_weight", "offset")
     offset: Any = None
 
@@ -216,12 +217,6 @@ class PoissonLoss(LinearLoss[Given_co]):
     ) -> None:
         super().__init__(A, b, sample_weight=sample_weight, scale=scale)
         self.offset = None if offset is None else self._as_offset(offset)
-
-    def _as_observations(self, b: Any) -> Array:
-        b = super()._as_observations(b)
-        if bool(namespace(b).any(b < 0)):
-            raise ValueError("b must hold counts, which are at least 0")
-        return b
 
     @np.errstate(over="ignore", invalid="ignore")
     def divergence(self, point: Point, base: Point) -> float:
