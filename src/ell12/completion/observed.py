@@ -243,10 +243,16 @@ def check_segments(values: Array, what: str) -> None:
         raise TypeError(f"X must be a NumPy, PyTorch or CuPy array for {what}; use BlockAPG for others")
 
 
+def refuse_dask(X: Any, name: str) -> None:
+    """Raise where X is a collection of Dask."""
+    if hasattr(X, "__dask_graph__"):
+        what = f"{name} is a Dask {type(X).__name__}, which would be loaded into memory: call {name}.compute()"
+        raise TypeError(f"{what} if it fits there, else use ell12.distributed.complete_matrix")
+
+
 def read_entries(X: Any, name: str) -> Observed:
     """The known entries of a container, perhaps none."""
-    if hasattr(X, "__dask_graph__"):
-        raise TypeError(f"{name} is a Dask {type(X).__name__}: use ell12.distributed.complete_matrix")
+    refuse_dask(X, name)
     return _from_sparse(X, name) if is_sparse(X) else _from_dense(X, name)
 
 
