@@ -64,10 +64,8 @@ def save(path, given):
 
 
 def same(found, expected):
-    kinds = (found.axes, found.has_opacity, found.pixels.dtype)
-    return kinds == (expected.axes, expected.has_opacity, expected.pixels.dtype) and np.array_equal(
-        found.pixels, expected.pixels
-    )
+    kinds = [(p.axes, p.has_opacity, p.pixels.dtype) for p in (found, expected)]
+    return kinds[0] == kinds[1] and np.array_equal(found.pixels, expected.pixels)
 
 
 @pytest.fixture
@@ -104,8 +102,7 @@ def test_version_module_and_missing_packages(call):
 # Images
 
 
-@pytest.mark.parametrize("kind", [np.uint8, np.uint16])
-@pytest.mark.parametrize("suffix", [".png", ".tif", ".npy"])
+@pytest.mark.parametrize(("kind", "suffix"), [(np.uint8, ".png"), (np.uint16, ".tif"), (np.uint16, ".npy")])
 def test_the_file_holds_what_the_function_returns(call, tmp_path, kind, suffix):
     given = noisy(kind)
     code, out, error = call("denoise", save(tmp_path / "in.png", given), f"out{suffix}")
@@ -142,14 +139,14 @@ def test_inpaint_takes_bright_as_known(call, tmp_path, invert):
 @pytest.mark.parametrize(
     ("options", "given"),
     [
-        (("--alpha", "0.2", "--loss", "absolute"), {"alpha": 0.2, "loss": "absolute"}),
-        (("--sigma", "0.05"), {"sigma": 0.05}),
-        (("--alpha", "held-out"), {"alpha": "held-out"}),
+        ("--alpha 0.2 --loss absolute", {"alpha": 0.2, "loss": "absolute"}),
+        ("--sigma 0.05", {"sigma": 0.05}),
+        ("--alpha held-out", {"alpha": "held-out"}),
     ],
 )
 def test_options_reach_the_function(call, tmp_path, options, given):
     save(tmp_path / "in.tif", noisy(np.float32))
-    assert call("denoise", "in.tif", "out.npy", *options)[0] == 0
+    assert call("denoise", "in.tif", "out.npy", *options.split())[0] == 0
     np.testing.assert_allclose(np.load("out.npy"), denoise_tv(noisy(np.float32).pixels, **given), atol=1e-6)
 
 
@@ -256,19 +253,8 @@ def test_warnings_name_the_file(call, tmp_path, monkeypatch):
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_ctrl_c_ends_the_command_and_leaves_no_half_written_file(tmp_path):
     save(tmp_path / "in.tif", noisy(np.float32, size=(3000, 3000)))
-    command = [
-        sys.executable,
-        "-m",
-        "ell12",
-        "denoise",
-        "in.tif",
-        "out.tif",
-        "--loss",
-        "absolute",
-        "--alpha",
-        "0.3",
-    ]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE)
+    command = ["-m", "ell12", "denoise", "in.tif", "out.tif", "--loss", "absolute", "--alpha", "0.3"]
+    process = subprocess.Popen([sys.executable, *command], cwd=tmp_path, stderr=subprocess.PIPE)
     time.sleep(4)
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=60)
@@ -334,11 +320,8 @@ def test_every_bit_comes_back(tmp_path, suffix, kind, n_channels, opacity):
 )
 def test_other_formats_numbers_and_stacks_come_back(tmp_path, name, given):
     assert same(read_picture(save(tmp_path / name, given)), given)
-
-
-def test_jpeg_loses_little(tmp_path):
     smooth = np.linspace(50, 200, 240).reshape(12, 20).astype(np.uint8)
-    found = read_picture(save(tmp_path / "a.jpg", Picture(smooth, "YX")))
+    found = read_picture(save(tmp_path / "a.jpg", Picture(smooth, "YX")))  # which loses little
     assert np.abs(found.pixels - smooth.astype(float)).max() < 4
 
 
@@ -381,11 +364,7 @@ def tiff(size=4, **options):
     ("name", "stored", "message"),
     [
         ("a.png", b"no image", "cannot identify"),
-        (
-            "a.png",
-            png(4, save_all=True, append_images=[Image.fromarray(np.eye(4, dtype=np.uint8))]),
-            "several frames",
-        ),
+        ("a.png", png(4, save_all=True, append_images=[Image.new("L", (4, 4))]), "several frames"),
         ("a.png", png(35), "decompression bomb"),
         ("a.tif", tiff(photometric="miniswhite"), "MINISWHITE, not grey or RGB"),
         ("a.tif", tiff(extratags=[(274, 3, 1, 6, True)]), "turned or mirrored"),

@@ -7,16 +7,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Lasso
 
-from ell12 import (
-    L1,
-    L12,
-    L12ClassifierCV,
-    L12CoxRegressorCV,
-    L12RegressorCV,
-    StabilitySelection,
-    completion_path,
-    l12_path,
-)
+from ell12 import L1, L12, L12ClassifierCV, L12CoxRegressorCV, L12RegressorCV, StabilitySelection, l12_path
+from ell12.completion import completion_path
 from ell12.plots import plot_completion_path, plot_cross_validation, plot_intervals, plot_path, plot_stability
 from ell12.selection import Intervals
 
@@ -62,13 +54,9 @@ def test_a_path_is_drawn_as_it_is(data):
     assert axes.get_xscale() == "log"
     assert axes.xaxis_inverted()
 
-
-def test_given_axes_are_drawn_into_and_names_are_labels(data):
-    alphas, coefs, _ = l12_path(*data, alphas=5)
     given = plt.figure().add_subplot()
     assert plot_path(alphas, coefs, names=[f"feature {j}" for j in range(12)], axes=given) is given
     assert "feature 5" in curves(given)
-    assert len(plt.get_fignums()) == 1
 
 
 def test_a_strength_of_zero_has_a_linear_axis_and_nothing_to_label_no_legend():
@@ -120,17 +108,11 @@ def test_the_curve_of_a_classifier_marks_the_highest_score(data):
     assert marked == {model.alpha_, best}
 
 
-def test_wrong_arguments_are_named(data):
-    with pytest.raises(ValueError, match=r"coefs must have one column for each alpha"):
-        plot_path([1.0, 2.0], np.zeros((3, 4)))
+def test_wrong_arguments_and_what_to_install_are_named(monkeypatch):
     with pytest.raises(ValueError, match=r"names must hold one name for each of the 3 features"):
         plot_path([1.0, 2.0], np.zeros((3, 2)), names=["a"])
     with pytest.raises(ValueError, match="not fitted"):  # scikit-learn's NotFittedError is one
         L12RegressorCV().plot()
-
-
-def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match="extra plots"):
         plot_path([1.0], np.ones((1, 1)))
@@ -175,13 +157,10 @@ def test_a_criterion_is_drawn_by_its_name():
 
 
 def intervals(size=50):
-    random = np.random.default_rng(0)
-    estimate = random.standard_normal(size)
-    error = np.full(size, 0.5)
+    estimate, error = np.random.default_rng(0).standard_normal(size), np.full(size, 0.5)
     estimate[3] = np.nan
+    names, ends = [f"feature with a rather long name {k}" for k in range(size)], (estimate - 1, estimate + 1)
     p_values = np.exp(-np.abs(estimate))
-    names = [f"feature with a rather long name {k}" for k in range(size)]
-    ends = estimate - 1, estimate + 1
     return Intervals(np.arange(size), names, 0 * error, estimate, error, *ends, p_values, 0.95, "nodewise", 1.0)
 
 
@@ -195,9 +174,6 @@ def test_the_smallest_p_values_come_first_with_names_that_fit():
     axes.figure.draw_without_rendering()
     boxes = [label.get_window_extent() for label in axes.get_yticklabels()]
     assert all(above.y0 >= below.y1 for above, below in itertools.pairwise(boxes))
-
-
-def test_fewer_features_can_be_drawn():
     assert len(plot_intervals(intervals(), n_features=3).get_yticks()) == 3
     assert len(intervals(4).plot().get_yticks()) == 3
     with pytest.raises(ValueError, match="n_features"):

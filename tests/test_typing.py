@@ -29,6 +29,8 @@ REVEALED = {
     "ell12.minimize(ell12.SquaredLoss(A, b), ell12.L12(0.1)).status": "Status",
     "ell12.denoise_tv(A, 0.1)": ANY,
     "ell12.restore_tv(b, A, alpha=0.1, return_result=True)": "Restoration",
+    "ell12.recover_sparse(A, b, tol=1e-3)": ANY,
+    "ell12.recover_sparse(A, b, return_result=True)": "Recovery",
     "ell12.L12Imputer().fit_transform(A)": ANY,
     "ell12.l12_path(A, b)": "Path",
     "ell12.confidence_intervals(A, b)": "Intervals",

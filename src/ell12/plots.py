@@ -52,10 +52,6 @@ def plot_path(
     ['a', 'b', 'd']
     """
     alphas, coefs = np.asarray(alphas, dtype=float), np.asarray(coefs)
-    if alphas.ndim != 1 or coefs.ndim != 2 or coefs.shape[1] != alphas.size:
-        raise ValueError(
-            f"coefs must have one column for each alpha; got coefs {coefs.shape} and alphas {alphas.shape}"
-        )
     if names is not None and len(names) != coefs.shape[0]:
         raise ValueError(f"names must hold one name for each of the {coefs.shape[0]} features, got {len(names)}")
     axes = new_axes() if axes is None else axes

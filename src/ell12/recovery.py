@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ell12.backend import as_numpy, is_numpy, norm
-from ell12.backend.number_types import l1_and_l2
 from ell12.checks import check_counts, check_flags, check_scalars
 from ell12.losses import SquaredLoss
 from ell12.minimization import Result, Run, minimize
@@ -60,6 +59,21 @@ class Recovery:
     result: Result | None = None
 
 
+class _Options(TypedDict, total=False):
+    penalty: Any
+    tol: float
+    max_iter: int
+    run: Run | None
+
+
+@overload
+def recover_sparse(
+    A: Any, b: Any, noise: float = ..., *, return_result: Literal[True], **options: Unpack[_Options]
+) -> Recovery: ...
+@overload
+def recover_sparse(
+    A: Any, b: Any, noise: float = ..., *, return_result: Literal[False] = ..., **options: Unpack[_Options]
+) -> NDArray[Any]: ...
 def recover_sparse(
     A: Any,
     b: Any,
@@ -123,33 +137,25 @@ def recover_sparse(
     (True, array([ 3, 17, 40]))
     """
     check_scalars(noise=noise)
-    check_scalars(infinite=True, tol=tol)
-    check_counts(least=1, optional=False, max_iter=max_iter)
     check_flags(return_result=return_result)
     loss = SquaredLoss(A, b).for_run()
     if len(loss.b.shape) != 1:
         raise ValueError(f"b must be a vector, got shape {tuple(loss.b.shape)}: recover its columns one by one")
-    lacking = missing(penalty, DifferencePenalty)
+    lacking = ", ".join(missing(penalty, DifferencePenalty))
     if lacking:
-        raise TypeError(
-            f"recover_sparse needs a penalty with a convex part; {penalty!r} lacks {', '.join(lacking)}"
-        )
+        raise TypeError(f"recover_sparse needs a penalty with a convex part; {penalty!r} lacks {lacking}")
     if penalty.alpha is not None:
-        raise ValueError(
-            f"recover_sparse finds the strength itself: give {type(penalty).__name__}() without alpha"
-        )
+        raise ValueError(f"recover_sparse finds alpha: give {type(penalty).__name__}() without alpha")
     options = {"tol": tol, "max_iter": max_iter, "run": run}
     found = _Search(loss, with_alpha(penalty, 1.0), float(noise), options).recovery()
-    if return_result:
-        return found
-    if not found.met:
+    if not (found.met or return_result):
         raise ValueError(f"{found.message} Give a larger noise, or return_result=True for the x found.")
-    return found.x
+    return found if return_result else found.x
 
 
 def recover_sparse_ratio(
     A: Any, b: Any, noise: float = 0.0, *, max_steps: int = 10, tol: float = 1e-4, max_iter: int = 10_000
-) -> Any:
+) -> NDArray[Any]:
     """Recover a sparse vector of small ratio ``||x||_1 / ||x||_2``.
 
     The ratio does not change with the size of x. It suits signals of high dynamic range, whose large entries the
@@ -183,9 +189,9 @@ def recover_sparse_ratio(
     options: dict[str, Any] = {"tol": tol, "max_iter": max_iter}
     x = recover_sparse(A, b, noise, **options)
     for _ in range(max_steps if norm(x) > 0 else 0):
-        ratio = l1_and_l2(x)[0] / norm(x)
+        ratio = float(abs(x).sum()) / norm(x)
         found = recover_sparse(A, b, noise, penalty=L12(l2_weight=ratio), return_result=True, **options)
-        if not found.met or l1_and_l2(found.x)[0] >= (1 - tol) * ratio * norm(found.x):
+        if not found.met or float(abs(found.x).sum()) >= (1 - tol) * ratio * norm(found.x):
             break
         x = found.x
     return x
@@ -209,10 +215,8 @@ class _Search:
         residual, bound = self._residual(), self.noise * (1 + MEETS) if self.noise > 0 else LOWEST * self.size
         met, count = residual <= bound, int(np.count_nonzero(as_numpy(self.x)))
         asked = f"the noise of {self.noise:.3g}" if self.noise > 0 else f"{bound:.3g}, a millionth of ||b||"
-        words = "at most" if met else "above"
-        message = (
-            f"The residual of x, which has {count} entries that are not zero, is {residual:.3g}, {words} {asked}."
-        )
+        said = f"The residual of x, {count} entries of which are not zero, is {residual:.3g},"
+        message = f"{said} {'at most' if met else 'above'} {asked}."
         return Recovery(self.x, residual, self.noise, self.alpha, count, met, message, self.result)
 
     def _residual(self) -> float:
@@ -278,22 +282,20 @@ class _Search:
         columns, found = np.flatnonzero(support), np.zeros_like(self.x)
         if columns.size:
             inside = self.loss.restrict(columns).point(np.eye(columns.size, dtype=found.dtype)).prediction
-            of_kind = partial(np.asarray, dtype=found.dtype if found.dtype.char in "fdFD" else np.float64)
+            kind = found.dtype if found.dtype.char in "fdFD" else np.float64
             for power in (0.25, 0.5, 0.75):
-                smallest = np.finfo(float).eps ** power  # singular values below this count as none
-                found[columns] = np.linalg.lstsq(of_kind(inside), of_kind(missing), rcond=smallest)[0]
+                # Singular values below a power of the rounding count as none.
+                rounding = np.finfo(float).eps ** power
+                found[columns] = np.linalg.lstsq(inside.astype(kind), missing.astype(kind), rcond=rounding)[0]
                 if norm(inside @ found[columns] - missing) <= 0.1 * LOWEST * self.size:
                     break
         return found
 
     def _by_products(self, missing: Any, support: Any) -> Any:
         """By conjugate gradients on the support."""
-        zero, steps = 0 * self.loss.b, self.options["max_iter"]
-
-        def pulled(prediction: Any) -> Any:
-            return support * self.loss.gradient_of(prediction)
 
         def normal(v: Any) -> Any:
-            return pulled(self.loss.point(support * v).prediction + zero)
+            return support * self.loss.gradient_of(self.loss.point(support * v).prediction + 0 * self.loss.b)
 
-        return conjugate_gradients(normal, pulled(missing), tol=1e-13, max_iter=steps)
+        right = support * self.loss.gradient_of(missing)
+        return conjugate_gradients(normal, right, tol=1e-13, max_iter=self.options["max_iter"])

@@ -117,18 +117,15 @@ class AlphaSearch(SparseLinearModel):
             raise ValueError("penalty must hold at least one penalty")
         for penalty in given:
             check_penalty(penalty)
-            unit = with_alpha(penalty, 1.0)
             if penalty.alpha is not None:
                 raise ValueError(f"alpha is searched by {type(self).__name__}: leave it out of {penalty!r}")
-            self._check_shape(unit)
         if len({is_joint(penalty) for penalty in given}) > 1:
             raise ValueError("penalty must not mix joint penalties, such as RowsL12, with others")
-        return [with_alpha(penalty, 1.0) for penalty in given]
+        return [self._check_shape(with_alpha(penalty, 1.0)) for penalty in given]
 
     def _grid(self, problems: list[FitProblem], penalty: Any) -> Array:
         """The strengths to try, falling."""
-        size = grid_size(self.alphas, 100)
-        if size is None:
+        if (size := grid_size(self.alphas, 100)) is None:
             return falling(self.alphas)
         return alpha_grid(self._first_strength(problems, penalty), size, self.eps)
 

@@ -158,8 +158,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
             Give it to `predict` and `score` as well.
         """
         self._chunks = None
-        if is_chunked(X):
-            _refuse_offset(offset)
+        if is_chunked(X) and offset is None:
             self._check_chunks("data in chunks", Squared)
             note_features(self, X)
             problems = regression_problems(X, y, sample_weight, self.fit_intercept, is_joint(self.penalty))
@@ -197,7 +196,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
             chunks = Chunks(X.dtype) if X.shape[1] <= MOST_COLUMNS else Descents()
         if isinstance(chunks, Chunks):
             chunks = chunks.with_rows(X, y, sample_weight)
-            problems = chunks.problems(self.fit_intercept, y.ndim == 2 or self._is_joint, self._is_joint)
+            problems = chunks.problems(self.fit_intercept, is_joint(self.penalty))
             self._fit_problems(problems, self._given_penalty(), single=y.ndim == 1)
         else:
             targets = self._targets(y)
@@ -220,8 +219,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
 
     def predict(self, X: Any, offset: Any = None) -> NDArray[Any]:
         """The fitted mean at the rows of X; a dask array, not computed yet, where X is one."""
-        if is_chunked(X):
-            _refuse_offset(offset)
+        if is_chunked(X) and offset is None:
             return map_rows(self.predict, X)
         return self._family.mean(self._shifted(self._linear_functions(X, "predict"), offset))
 
@@ -230,8 +228,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
 
         What is on workers is added up there.
         """
-        if is_chunked(X):
-            _refuse_offset(offset)
+        if is_chunked(X) and offset is None:
             self._check_family("a score of data in chunks", Squared)
             return score_rows(self, X, y, sample_weight)
         refuse_masked(y, "y")
@@ -291,14 +288,9 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
 
     def _targets(self, y: Array) -> list[Array]:
         """Those that make a problem each: the columns of y, or all of y for a joint penalty."""
-        if self._is_joint:
+        if is_joint(self.penalty):
             return [y if y.ndim == 2 else y[:, None]]
         return [y] if y.ndim == 1 else [y[:, k] for k in range(y.shape[1])]
-
-    @property
-    def _is_joint(self) -> bool:
-        """Whether all targets are one problem."""
-        return is_joint(self.penalty)
 
     def _judged(self, problems: list[FitProblem], results: list[Result], penalty: Any) -> list[Result]:
         """The results; the dual gap is kept with them, where the problem is the Lasso's."""
@@ -352,11 +344,6 @@ def dual_gap(loss: Any, x: Array, penalty: Any) -> float:
     along = square - inner(gradient, x)  # the residual times the observations
     total = float(xp.sum(xp.abs(moduli)))
     return 0.5 * shrunk + alpha * total + 0.5 * scale**2 * shrunk - scale * along
-
-
-def _refuse_offset(offset: Any) -> None:
-    if offset is not None:
-        raise ValueError("offset needs all rows at once, in memory")
 
 
 def as_offset(offset: Any, y: Array) -> Array:

@@ -248,8 +248,8 @@ def blur(kernel: Any, y: Array, ndim: int, boundary: str) -> Any:
         raise ValueError(
             f"psf must have {ndim} axes like one channel of the image, got shape {tuple(kernel.shape)}"
         )
-    if not is_complex(kernel):
-        kernel = namespace(kernel).astype(kernel, real_dtype(y)) if type(kernel) is type(y) else kernel
+    if type(kernel) is type(y) and not is_complex(kernel):
+        kernel = namespace(kernel).astype(kernel, real_dtype(y))
     shape = tuple(y.shape)[len(y.shape) - ndim :]
     A: Any = maps.Convolution(kernel, shape)  # also checks the kernel
     A = maps.MirroredConvolution(A.kernel, shape) if boundary == "neumann" else A

@@ -156,31 +156,17 @@ def filled(image: Array, known: Array, ndim: int) -> Array:
     >>> filled(np.array([1.0, 0.0, 0.0, 4.0]), np.array([True, False, False, True]), 1)
     array([1., 1., 4., 4.])
     """
-    xp = namespace(image)
+    xp, axes = namespace(image), range(len(image.shape) - ndim, len(image.shape))
     known = xp.asarray(known)
-    mean, some = coarser(image, known, ndim)
-    coarsest = all(n == 1 for n in mean.shape[len(image.shape) - ndim :])
-    if not coarsest and not bool(xp.all(some)):
-        mean = filled(mean, some, ndim)
-    return finer(mean, image, known, ndim)
-
-
-def coarser(image: Array, known: Array, ndim: int) -> tuple[Array, Array]:
-    """The means of known pixels over two of them along each axis, and where there is one."""
-    xp = namespace(image)
-    weight = xp.astype(known, xp.abs(image).dtype)
-    total, count = image * weight, weight
-    for axis in range(len(image.shape) - ndim, len(image.shape)):
+    count = xp.astype(known, xp.abs(image).dtype)
+    total = image * count
+    for axis in axes:
         total, count = _pair_sums(total, axis), _pair_sums(count, axis)
-    return total / xp.where(count > 0, count, 1), count > 0
-
-
-def finer(mean: Array, image: Array, known: Array, ndim: int) -> Array:
-    """The image with its unknown pixels from the means of `coarser`."""
-    xp = namespace(image)
-    for axis in range(len(image.shape) - ndim, len(image.shape)):
-        places = indices_like(np.arange(image.shape[axis]) // 2, image)
-        mean = xp.take(mean, places, axis=axis)
+    mean = total / xp.where(count > 0, count, 1)
+    if any(mean.shape[axis] > 1 for axis in axes) and not bool(xp.all(count > 0)):
+        mean = filled(mean, count > 0, ndim)
+    for axis in axes:
+        mean = xp.take(mean, indices_like(np.arange(image.shape[axis]) // 2, image), axis=axis)
     return xp.where(known, image, mean)
 
 

@@ -353,7 +353,7 @@ class ImageProblem:
             return self.options.solver
         if penalty.smoothing == 0 or self.options.loss != "squared":
             return GrowingADMM()
-        exact = has_exact_solver(self.A, penalty) and not isinstance(self.A, Identity)
+        exact = has_exact_solver(self.A, penalty, self.start) and not isinstance(self.A, Identity)
         if exact and penalty.bounds is None:
             return AlternatingMinimization(inner="exact", accelerated=True)
         return SmoothedGradient()

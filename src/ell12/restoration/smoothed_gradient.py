@@ -27,18 +27,9 @@ class ImageLoss(Protocol):
 
     A: Any
     b: Array
-
-    def point(self, x: Array) -> Point:
-        """``x`` with its prediction."""
-        ...
-
-    def value(self, point: Point) -> float:
-        """The loss."""
-        ...
-
-    def gradient(self, point: Point) -> Array:
-        """The gradient, or a subgradient."""
-        ...
+    point: Callable[[Array], Point]
+    value: Callable[[Point], float]
+    gradient: Callable[[Point], Array]  # or a subgradient
 
 
 class SmoothImageLoss(ImageLoss, Loss, Protocol):
@@ -49,10 +40,7 @@ class VariationPenalty(Penalty, Protocol):
     """A penalty on the differences of neighbouring pixels: `ell12.TotalVariationL12` explains what it holds."""
 
     smoothing: float | None
-
-    def differences(self, x: Array) -> Any:
-        """The operator D for images like x."""
-        ...
+    differences: Callable[[Array], Any]  # the operator D for images like x
 
 
 class ImageSolver(Solver, Protocol):

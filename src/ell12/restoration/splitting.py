@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ell12.backend import is_numpy, norm
+from ell12.backend import norm
 from ell12.checks import check_counts, check_flags, check_word, set_numbers
 from ell12.operators import adjoint_product, product
 from ell12.operators.krylov import conjugate_gradients
@@ -312,7 +312,7 @@ def _solver(
     A: Any, penalty: Any, x: Array, tol: float, max_iter: int, wanted: bool
 ) -> Callable[[Array, Array, float, float], Array]:
     """The map (right, start, weight, shift) -> solution of the normal equations, exact if wanted and possible."""
-    if wanted and has_exact_solver(A, penalty) and (penalty.boundary == "periodic" or is_numpy(x)):
+    if wanted and has_exact_solver(A, penalty, x):
         exact = exact_solver(A, penalty, x)
         return lambda right, _start, weight, shift: exact(right, weight, shift)
 

@@ -110,30 +110,24 @@ def _parts(A: Any) -> tuple[Any, Any]:
     return None, A
 
 
+DIAGONAL = (Convolution, FourierSampling)  # by the Fourier transform
 Solve = Callable[[Array, float, float], Array]  # right-hand side, weight, shift
 
 
-def has_exact_solver(A: Any, penalty: Any) -> bool:
-    """Whether one transform makes both A'A and D'D diagonal."""
-    A = _single(A)
-    return isinstance(A, Identity) or (
-        isinstance(A, Convolution | FourierSampling) and penalty.boundary == "periodic"
-    )
+def has_exact_solver(A: Any, penalty: Any, x: Array) -> bool:
+    """Whether one transform makes both A'A and D'D diagonal for images like x; the cosine transform is NumPy's."""
+    A, fourier = _single(A), penalty.boundary == "periodic"
+    return (fourier or is_numpy(x)) if isinstance(A, Identity) else fourier and isinstance(A, DIAGONAL)
 
 
 def exact_solver(A: Any, penalty: Any, x: Array) -> Solve:
     """The exact solution for images like x, by the Fourier or, at Neumann boundaries, the cosine transform."""
-    if not has_exact_solver(A, penalty):
+    if not has_exact_solver(A, penalty, x):
         raise ValueError(
-            "an exact step needs denoising, or a Convolution or FourierSampling with boundary='periodic'; "
-            "use inner='cg', or SmoothedGradient()"
+            "an exact step needs denoising (at Neumann boundaries of a NumPy array), or a Convolution or "
+            "FourierSampling with boundary='periodic'; use inner='cg', or SmoothedGradient()"
         )
     fourier = penalty.boundary == "periodic"
-    if not fourier and not is_numpy(x):
-        raise TypeError(
-            "image must be a NumPy array for an exact step at Neumann boundaries; use boundary='periodic', "
-            "AlternatingMinimization(inner='cg') or SmoothedGradient()"
-        )
     shape = tuple(x.shape)[len(x.shape) - penalty.ndim :]
     laplacian = as_array_of(difference_symbol(shape, penalty.boundary, penalty.relative_spacing), x)
     fidelity = _fidelity_symbol(A, x)
