@@ -272,8 +272,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         intercept, shift = bool(self.fit_intercept), 0.0 if offset is None else offset
         if y.ndim == 2 and offset is not None:
             raise ValueError("offset needs one target")
-        targets = [y] if y.ndim == 1 else [y[:, k] for k in range(y.shape[1])]
-        families = [family.for_data(b - shift, sample_weight, intercept=intercept) for b in targets]
+        families = [family.for_data(b - shift, sample_weight, intercept=intercept) for b in _columns(y)]
         self._families = families
         if hasattr(families[0], "scale"):
             self.scale_ = families[0].scale if y.ndim == 1 else np.array([own.scale for own in families])
@@ -290,7 +289,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         """Those that make a problem each: the columns of y, or all of y for a joint penalty."""
         if is_joint(self.penalty):
             return [y if y.ndim == 2 else y[:, None]]
-        return [y] if y.ndim == 1 else [y[:, k] for k in range(y.shape[1])]
+        return _columns(y)
 
     def _judged(self, problems: list[FitProblem], results: list[Result], penalty: Any) -> list[Result]:
         """The results; the dual gap is kept with them, where the problem is the Lasso's."""
@@ -344,6 +343,10 @@ def dual_gap(loss: Any, x: Array, penalty: Any) -> float:
     along = square - inner(gradient, x)  # the residual times the observations
     total = float(xp.sum(xp.abs(moduli)))
     return 0.5 * shrunk + alpha * total + 0.5 * scale**2 * shrunk - scale * along
+
+
+def _columns(y: Array) -> list[Array]:
+    return [y] if y.ndim == 1 else [y[:, k] for k in range(y.shape[1])]
 
 
 def as_offset(offset: Any, y: Array) -> Array:
