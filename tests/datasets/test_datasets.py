@@ -3,13 +3,7 @@
 import numpy as np
 import pytest
 
-from ell12.datasets import (
-    compressed_sensing,
-    correlated_design,
-    phantom,
-    piecewise_constant,
-    radial_lines,
-)
+from ell12.datasets import compressed_sensing, correlated_design, phantom, piecewise_constant, radial_lines
 
 
 def test_a_seed_names_a_problem():
@@ -17,6 +11,9 @@ def test_a_seed_names_a_problem():
     np.testing.assert_array_equal(first.A, again.A)
     np.testing.assert_array_equal(first.b, again.b)
     assert not np.array_equal(first.b, other.b)
+    assert (first.relative_error(first.x), first.relative_error(0 * first.x)) == (0, 1)
+    with pytest.raises(ValueError, match="setup"):
+        compressed_sensing(0, setup="printed")
 
 
 @pytest.mark.parametrize(("setup", "length", "noise"), [("stated", 1.0, 0.01), ("calibrated", 0.5, 0.004)])
@@ -35,22 +32,11 @@ def test_one_draw_per_row_has_low_numerical_rank():
     assert np.linalg.matrix_rank(compressed_sensing(0).A, tol=1e-6) == 500
 
 
-def test_relative_error():
-    problem = compressed_sensing(0, n_samples=20)
-    assert problem.relative_error(problem.x) == 0
-    assert problem.relative_error(0 * problem.x) == 1
-
-
 def test_neighbours_correlate():
     problem = correlated_design(0, n_samples=20_000, n_features=5, n_nonzero=2)
     correlation = np.corrcoef(problem.A.T)
     np.testing.assert_allclose(np.diag(correlation, 1), 0.9, atol=0.01)
     np.testing.assert_allclose(np.diag(correlation, 2), 0.81, atol=0.01)
-
-
-def test_an_unknown_setup_is_named():
-    with pytest.raises(ValueError, match="setup"):
-        compressed_sensing(0, setup="printed")
 
 
 def test_the_phantom_is_that_of_scikit_image():

@@ -50,7 +50,7 @@ def printed_nmapg(F, prox_step, start, eta, delta=1e-4):
 def steps_of(F, prox_step):
     """A step as `Nonmonotone` asks for it."""
 
-    def take_step(y, _, tell):
+    def take_step(y, tell):
         z = prox_step(y)
         tell(z)
         return Step(z, F(z), np.sum((z - y) ** 2), 0.0)
@@ -79,9 +79,9 @@ def test_momentum_begins_anew_from_where_the_run_is():
     F, prox_step, start, _ = quadratic(0, 0.1)
     state, began = Nonmonotone(start, F(start)), []
 
-    def take_step(y, x, tell):
-        began.append((y, x))
-        return steps_of(F, prox_step)(y, x, tell)
+    def take_step(y, tell):
+        began.append((y, state.x))
+        return steps_of(F, prox_step)(y, tell)
 
     points = [state.advance(take_step, turns_back=lambda *_, k=k: k == 3).point for k in range(6)]
     assert [np.array_equal(y, x) for y, x in began] == [True, True, False, False, True, True]
@@ -94,9 +94,9 @@ def test_one_of_the_points_announced_is_where_the_next_step_begins():
     F, prox_step, start, _ = quadratic(1, 1.0)
     state, announced, began = Nonmonotone(start, F(start), eta=0.0), [[start]], []
 
-    def take_step(y, x, tell):
+    def take_step(y, tell):
         began[-1].append(y)
-        return steps_of(F, prox_step)(y, x, tell)
+        return steps_of(F, prox_step)(y, tell)
 
     for _ in range(100):
         announced.append([])

@@ -53,7 +53,7 @@ def test_a_step_is_the_prox_of_a_gradient_step(kind, penalty):
         iterate = take_step.iterate(new, point)
         assert iterate.objective == loss.value(new) + penalty.value(new.x) == objective(loss, penalty, new)
         assert iterate.optimality == pytest.approx(np.abs(new.x - x).max() / size, rel=1e-12)
-        measured = take_step.measured(point, point, lambda _: None)
+        measured = take_step.measured(point, lambda _: None)
         assert measured.square == pytest.approx(np.sum((new.x - x) ** 2), rel=1e-12)
         assert measured.iterate().optimality == pytest.approx(iterate.optimality, rel=1e-12)
 

@@ -83,24 +83,16 @@ class Segments:
             out[rows] = xp.linalg.solve(gram + diagonal, right[:, :, None])[:, :, 0]
         return out
 
-    def _sums(self, values: Array, B: Array, with_gram: bool) -> Iterator[tuple[Array, Array, Array]]:
-        """Rows, and for each the sums of ``o_j b_j`` and, if asked for, of ``b_j b_j'`` over its entries.
-
-        A row that is too long for a chunk is added up in several parts.
-        """
+    def _sums(self, values: Array, B: Array, with_gram: bool) -> Iterator[tuple[Array, Array, Any]]:
+        """Rows, and for each the sums of ``o_j b_j`` and, if asked for, of ``b_j b_j'`` over its entries."""
         xp, values, B = namespace(B), for_gathering(values, more=1), for_gathering(B, more=1)
         for every, positions, columns in self.groups:
             count, length = positions.shape
-            most = min(max(AT_ONCE // max(length * B.shape[1], 1), 1), count)
-            step = max(AT_ONCE // max(most * B.shape[1], 1), 1)
+            most = max(AT_ONCE // max(length * B.shape[1], 1), 1)
             for first in range(0, count, most):
-                product = gram = 0.0
-                for start in range(0, length, step):
-                    part = slice(first, first + most), slice(start, start + step)
-                    o, b = _gathered(values, positions[part]), _gathered(B, columns[part])
-                    product = product + (o[:, None, :] @ b)[:, 0, :]
-                    gram = gram + xp.matrix_transpose(b) @ b if with_gram else gram
-                yield every[first : first + most], product, gram
+                part = slice(first, first + most)
+                o, b = _gathered(values, positions[part]), _gathered(B, columns[part])
+                yield every[part], (o[:, None, :] @ b)[:, 0, :], xp.matrix_transpose(b) @ b if with_gram else None
 
     def _group(self, rows: Array, length: int) -> Group:
         xp, count = namespace(rows), self.columns.shape[0]

@@ -29,7 +29,7 @@ from ell12.backend import (
     to_device_of,
 )
 from ell12.backend.arrays import is_cupy, is_torch
-from ell12.checks import check_entries, check_share, convert, generator, naming
+from ell12.checks import check_container, check_entries, check_share, convert, generator, naming
 from ell12.completion.gpu_entries import AT_ONCE, SegmentedMatrix, Segments
 from ell12.protocols import Array
 
@@ -283,9 +283,7 @@ def as_real(x: Any, name: str) -> Array:
 
     Half precision becomes single, and extended precision double: there is no linear algebra for either.
     """
-    if isinstance(x, np.ma.MaskedArray):
-        raise TypeError(f"{name} must not be a masked array: fill or drop what is masked first")
-    refuse_gradient(x, name)
+    check_container(x, name)
     x = as_floating(x, name)
     if is_complex(x):
         raise TypeError(f"{name} must hold real numbers, got complex ones")
@@ -305,8 +303,7 @@ def _as_shape(shape: Any) -> tuple[int, int]:
 
 def as_indices(indices: Any, values: Array, name: str) -> Array:
     """Indices as a vector of integers of the kind of the values."""
-    if isinstance(indices, np.ma.MaskedArray):
-        raise TypeError(f"{name} must not be a masked array: drop what is masked first")
+    check_container(indices, name)
     if is_numpy(values) or not is_array(indices) or is_numpy(indices):
         with naming(name):
             indices = as_numpy(indices)

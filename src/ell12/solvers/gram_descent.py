@@ -22,8 +22,6 @@ COMPILED_FROM = 2**16
 # The most turns of descent and Newton's method, Newton steps of a turn, halvings of a step, and models of a loss:
 # 3 to 6 do as a rule; what needs more is left to another solver (on 136 fits).
 ROUNDS = 20
-# They end after this number of rounds without a smaller violation: rounding is in the way.
-FAILURES = 3
 
 
 def engine_for(gram: Any, problems: float = 1) -> tuple[Any, float]:
@@ -76,7 +74,7 @@ class GramDescent:
         if self.is_too_steep:
             return False
         below, above = (np.ascontiguousarray(part, dtype=np.float64) for part in penalty.slopes_at_zero(self.x))
-        parts, least, failures = (below, above, ridge_of(penalty, self.x), weight or 0.0), math.inf, 0
+        parts = below, above, ridge_of(penalty, self.x), weight or 0.0
         if weight is not None:
             self._leave_zero(parts, target)
         for _ in range(ROUNDS):
@@ -86,13 +84,8 @@ class GramDescent:
             self.gradient += tangent
             if done and weight is not None:
                 return True
-            violation = float(np.abs(self._newton(penalty, target)).max(initial=0.0))
-            if violation <= target:
+            if np.abs(self._newton(penalty, target)).max(initial=0.0) <= target:
                 return True
-            failures = failures + 1 if violation >= least else 0
-            least = min(least, violation)
-            if failures > FAILURES:
-                break
         return False
 
     def follow(self, *given: Any) -> int:

@@ -15,9 +15,6 @@ from ell12.backend.number_types import difference
 from ell12.checks import check_positive
 from ell12.protocols import Array, Iterate, Loss, Penalty, Point
 
-Prox = Callable[[Array, float, Array], Array]
-Tilt = Callable[[Array], Array]
-
 # A shorter step is none: the numbers are not finite, which the loop will see.
 SHORTEST = sys.float_info.min
 # Where a first step comes out this many times shorter than the way over which it was tried, a way so much shorter
@@ -83,51 +80,39 @@ class ProximalStep:
         The size of the step.
     start : Point
         Where a first size is tried.
-    prox : function, optional
-        Of a vector, the step and a place to begin, in place of the penalty's prox.
     tilt : function, optional
         A linear term of the objective that depends on where the step begins, such as a subtracted gradient.
     """
 
-    def __init__(
-        self,
-        loss: Loss,
-        penalty: Penalty,
-        step: float | str,
-        start: Point,
-        prox: Prox | None = None,
-        tilt: Tilt | None = None,
-    ) -> None:
+    def __init__(self, loss: Loss, penalty: Penalty, step: float | str, start: Point, tilt: Any = None) -> None:
         self.loss, self.penalty, self.tilt = loss, penalty, tilt
-        self.prox = prox or (lambda x, step, _: penalty.prox(x, step))
         lipschitz = known_lipschitz(loss) if step == "lipschitz" else 1.0
         self.backtracking = step == "backtracking" or not math.isfinite(lipschitz)
         self.may_grow = not math.isfinite(lipschitz)
-        self.held = 0  # steps in a row that were not halved
+        self.kept = 0  # steps in a row that were not halved
         if is_number(step):
             self.step = float(step)
         else:
             self.step = first_step(loss, start) if self.backtracking else 1 / lipschitz
 
-    def __call__(self, point: Point, near: Array | None = None) -> Point:
-        """The step from a point; ``near`` is where a numerical prox starts."""
+    def __call__(self, point: Point) -> Point:
+        """The step from a point."""
         slope = self.loss.gradient(point)
         if self.tilt is not None:
             slope = slope - self.tilt(point.x)
-        near = point.x if near is None else near
-        if self.may_grow and self.held >= DOUBLE_AFTER:
-            self.step, self.held = 2 * self.step, 0
+        if self.may_grow and self.kept >= DOUBLE_AFTER:
+            self.step, self.kept = 2 * self.step, 0
         while True:
-            new = self.loss.point(self.prox(point.x - self.step * slope, self.step, near))
+            new = self.loss.point(self.penalty.prox(point.x - self.step * slope, self.step))
             if not self.backtracking or self.step < SHORTEST or self._is_below_model(new, point):
                 break
-            self.step, self.held = 0.5 * self.step, 0
-        self.held += 1
+            self.step, self.kept = 0.5 * self.step, 0
+        self.kept += 1
         return new
 
-    def measured(self, point: Point, near: Point, ahead: Callable[[Point], None]) -> Step:
+    def measured(self, point: Point, ahead: Callable[[Point], None]) -> Step:
         """The step with its objective; ``ahead`` gets the new point before its value is needed."""
-        new = self(point, near.x)
+        new = self(point)
         ahead(new)
         largest, square = difference(new.x, point.x)
         return Step(new, objective(self.loss, self.penalty, new), square, self._residual(largest))
@@ -212,9 +197,6 @@ class BackOff:
         self.left, self.pause = (1, 1) if success else (self.pause, min(2 * self.pause, LONGEST))
 
 
-TakeStep = Callable[[Any, Any, Callable[[Any], None]], Any]
-
-
 def next_t(t: float) -> float:
     """The next of the numbers by which momentum grows."""
     return (1 + math.sqrt(1 + 4 * t * t)) / 2
@@ -224,10 +206,6 @@ def extrapolated(x: Any, previous: Any, z: Any, t_previous: float, t: float) -> 
     """``x + (t_previous - 1)/t (x - previous) + t_previous/t (z - x)``."""
     y = x + (t_previous - 1) / t * (x - previous)
     return y if z is x else y + t_previous / t * (z - x)  # after an accepted step z is x
-
-
-def _ignore(*_: Any) -> None:
-    """What is done about the next step where nothing is to be gained by knowing it."""
 
 
 class Nonmonotone:
@@ -258,20 +236,15 @@ class Nonmonotone:
         self.average, self.eta, self.delta = objective, eta, delta
         self.t_previous, self.t, self.q = 0.0, 1.0, 1.0
 
-    def advance(
-        self,
-        take_step: TakeStep,
-        announce: Callable[..., Any] = _ignore,
-        turns_back: Callable[[Any, Any, Any], bool] | None = None,
-    ) -> Any:
+    def advance(self, take_step: Any, announce: Any = lambda *_: None, turns_back: Any = None) -> Any:
         """One step.
 
         Parameters
         ----------
         take_step : function
-            Of the point to step from, the present x, and a function that gets the new point before its
-            objective is found. It returns a `ell12.solvers.proximal_step.Step` or what behaves like one.
-        announce : function, default _ignore
+            Of the point to step from, and a function that gets the new point before its objective is found.
+            It returns a `ell12.solvers.proximal_step.Step` or what behaves like one.
+        announce : function, optional
             Gets where the next step is likely to begin, as a function and its arguments.
         turns_back : function, optional
             Of the new point, the extrapolated one and x: whether the momentum leads uphill and begins anew
@@ -279,15 +252,14 @@ class Nonmonotone:
         """
         x, y = self.x, extrapolated(self.x, self.previous, self.z, self.t_previous, self.t)
         times = (self.t, next_t(self.t))
-        step = take_step(y, x, lambda new: announce(extrapolated, new, x, new, *times))
+        step = take_step(y, lambda new: announce(extrapolated, new, x, new, *times))
         self.z = z = step.point
         accepted = step.objective <= self.average - self.delta * step.square
         if not accepted:
-            plain = take_step(x, x, lambda new: announce(extrapolated, new, x, z, *times))
+            plain = take_step(x, lambda new: announce(extrapolated, new, x, z, *times))
             step = step if step.objective <= plain.objective else plain
-        uphill = turns_back is not None and turns_back(step.point, y, x)
         self.x, self.previous, (self.t_previous, self.t) = step.point, x, times
-        if uphill:  # as at the start: the next step begins at x
+        if turns_back is not None and turns_back(step.point, y, x):  # as at the start: the next begins at x
             self.previous = self.z = step.point
             self.t_previous, self.t = 0.0, 1.0
         q = self.eta * self.q + 1
