@@ -340,3 +340,20 @@ def test_inner_products_of_long_vectors_are_taken_in_parts(monkeypatch):
     monkeypatch.setattr("ell12.backend.arrays.LONGEST_DOT", 4)
     x = torch.arange(11.0)
     assert ell12.backend.inner(x, x + 1) == float(torch.sum(x * (x + 1)))
+
+
+def at_an_odd_address(x):
+    raw = np.empty(x.nbytes + 1, dtype=np.uint8)[1:]
+    raw[:] = x.reshape(-1).view(np.uint8)
+    return raw.view(x.dtype).reshape(x.shape)
+
+
+@pytest.mark.parametrize("foreign", [at_an_odd_address, lambda x: x.astype(x.dtype.newbyteorder("S"))])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+def test_products_read_native_numbers_at_even_addresses(foreign, dtype):
+    x = np.random.default_rng(0).standard_normal((4, 3)).astype(dtype)
+    assert not (foreign(x).flags.aligned and foreign(x).dtype.isnative)
+    A = ell12.SquaredLoss(foreign(x), np.ones(4)).A
+    assert A.flags.aligned
+    assert A.dtype.isnative
+    np.testing.assert_array_equal(A, x)
