@@ -174,7 +174,7 @@ def store(rows: list[dict[str, Any]], settings: dict[str, Any]) -> None:
     middle = statistics.median(small or [0.0])
     median = f"Median of the {len(small)} problems of the paper's kind, 64 x 256: {middle:.2f} s."
     tables = [study.table(header, map(cells, groups)), median]
-    proved, wrong, local = np.sum(settings.get("brute", [[0, 0, 0]]), axis=0)
+    proved, wrong, local = np.sum(settings.get("brute") or [[0, 0, 0]], axis=0)
     count = 100 * len(settings.get("brute", []))
     brute = (
         f"{count} problems of up to 6 x 4 against all their stationary points: {proved} proved, {wrong} bounds "

@@ -140,7 +140,9 @@ class AlphaSearch(SparseLinearModel):
         with naming("cv"):
             if isinstance(cv, int | np.integer):
                 cv = (KFold if strata is None else StratifiedKFold)(cv, shuffle=True, random_state=0)
-            folds = list(check_cv(cv, labels, classifier=strata is not None).split(data.X, labels, groups))
+            folds = check_cv(cv, labels, classifier=strata is not None).split(data.X, labels, groups)
+            rows = np.arange(labels.shape[0])
+            folds = [(rows[train], rows[test]) for train, test in folds]
         if not folds:
             raise ValueError(f"cv must give at least one fold, got {self.cv!r}")
         return folds
@@ -163,7 +165,7 @@ class AlphaSearch(SparseLinearModel):
         X, _, weight, _ = data
         if not (self._weighs_folds and is_out_of_memory(X)):
             return self._problems(data.rows(train))
-        times = np.bincount(np.arange(X.shape[0])[train], minlength=X.shape[0]).astype(X.dtype)
+        times = np.bincount(train, minlength=X.shape[0]).astype(X.dtype)
         return self._problems(data._replace(sample_weight=times if weight is None else times * weight))
 
     def _score_fold(self, path: tuple[Array, Array], data: Data, train: Array, test: Array) -> Array:  # noqa: ARG002
