@@ -245,9 +245,7 @@ def blur(kernel: Any, y: Array, ndim: int, boundary: str) -> Any:
         raise TypeError(f"psf must be a NumPy array or one like the image, got {type(kernel).__name__}")
     check_entries(kernel, "psf")
     if len(kernel.shape) != ndim:
-        raise ValueError(
-            f"psf must have {ndim} axes like one channel of the image, got shape {tuple(kernel.shape)}"
-        )
+        raise ValueError(f"psf must have {ndim} axes like one channel, got shape {tuple(kernel.shape)}")
     if type(kernel) is type(y) and not is_complex(kernel):
         kernel = namespace(kernel).astype(kernel, real_dtype(y))
     shape = tuple(y.shape)[len(y.shape) - ndim :]
@@ -266,9 +264,7 @@ def fourier_samples(y: Array, mask: Array, channels: bool, real: bool) -> tuple[
         y = one @ y
     elif tuple(y.shape) != output_shape(A):
         count = output_shape(A)[-1]
-        raise ValueError(
-            f"data must have the mask's shape or hold its {count} samples, got shape {tuple(y.shape)}"
-        )
+        raise ValueError(f"data must have the mask's shape or its {count} samples, got {tuple(y.shape)}")
     xp = namespace(y)
     y = y if is_complex(y) else y + xp.zeros_like(y) * 1j
     return (xp.stack([xp.real(y), xp.imag(y)], axis=-1), maps.RealInput(A)) if real else (y, A)

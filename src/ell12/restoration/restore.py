@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import Any, Literal, Protocol, Unpack, overload
 
@@ -158,9 +158,7 @@ class Options:
         if self.sigma is not None:
             check_scalars(sigma=self.sigma)
         if self.solver is not None and not offers(self.solver, ImageSolver):
-            raise ValueError(
-                f"solver must be None or one for total variation, such as GrowingADMM(), got {self.solver!r}"
-            )
+            raise ValueError(f"solver must be None or one of ell12.restoration, got {self.solver!r}")
         if is_number(self.alpha):
             check_scalars(alpha=self.alpha)
             object.__setattr__(self, "alpha", float(self.alpha))
@@ -168,10 +166,7 @@ class Options:
             raise ValueError(f"alpha must be a number, 'held-out' or None, got {self.alpha!r}")
         self._set_shapes(self.penalty if isinstance(self.penalty, tuple) else (self.penalty,))
         if self.loss != "squared" and self.solver is not None and self.solver.smooths:
-            raise ValueError(
-                f"loss={self.loss!r} needs a solver of the true objective, such as GrowingADMM(), "
-                f"got {self.solver!r}"
-            )
+            raise ValueError(f"loss={self.loss!r} needs a solver of the true objective, got {self.solver!r}")
 
     def _set_shapes(self, shapes: tuple[Any, ...]) -> None:
         """Check the penalties to choose from, and take the strength out of them."""
@@ -214,7 +209,7 @@ class ImageProblem:
     rule: Callable[[float, float], float] = strength_for_noise
     base_tol: float = 0.005
     scale: float | None = None
-    opponents: bool = field(default=False)  # whether the unknown are colours along opponent axes
+    opponents: bool = False  # whether the unknown are colours along opponent axes
 
     @property
     def shapes(self) -> tuple[TotalVariationL12, ...]:
