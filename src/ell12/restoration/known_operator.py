@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,6 @@ from ell12.backend import (
     inner,
     is_array,
     is_complex,
-    is_number,
     is_numpy,
     namespace,
     real_dtype,
@@ -149,11 +149,10 @@ def reconstruct_mri(
     >>> bool(np.abs(image - clean).max() < 0.02)
     True
     """
-    plain = alpha is None and solver is None and isinstance(penalty, TotalVariationL12)
-    plain = plain and penalty.smoothing is None and penalty.boundary == "periodic"
-    if is_number(sigma) and sigma == 0 and plain:
-        solver = NOISE_FREE_SOLVER
     options = Options(alpha, penalty, sigma, "squared", channel_axis, solver, tol, max_iter, run, return_result)
+    automatic = options.alpha is None and solver is None and penalty.smoothing is None
+    if automatic and sigma == 0 and penalty.boundary == "periodic":
+        options = replace(options, solver=NOISE_FREE_SOLVER)
     check_flags(real=False if real is None else real)
     refuse_masked(data, "data")
     mask = as_mask(mask)

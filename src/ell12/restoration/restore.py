@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Literal, Protocol, Unpack, overload
 
@@ -328,7 +328,6 @@ class ImageProblem:
     def penalty(self, penalty: TotalVariationL12) -> TotalVariationL12:
         """The penalty with all that the problem decides: axes, colours and the automatic smoothing."""
         kind = ColourVariation if self.opponents else TotalVariationL12
-        values = {f.name: vars(penalty)[f.name] for f in fields(TotalVariationL12)}
         if penalty.spacing is not None and len(penalty.spacing) > 1:
             as_spacing(penalty.spacing, self.ndim)
         smoothing = penalty.smoothing
@@ -336,7 +335,7 @@ class ImageProblem:
             # Rounding of size r changes the gradient by r alpha / smoothing, at most by that at which a run ends.
             least = math.sqrt(penalty.strength * self._rounding / self.base_tol)
             smoothing = max(SMOOTHED * self.spread * (min(1.0, self.options.tol / self.base_tol) or 1.0), least)
-        return kind(**values | {"ndim": self.ndim, "smoothing": smoothing})
+        return kind(**vars(penalty) | {"ndim": self.ndim, "smoothing": smoothing})
 
     @cached_property
     def _rounding(self) -> float:
