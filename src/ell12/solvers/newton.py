@@ -168,7 +168,8 @@ class _NewtonSolver:
             while progress:
                 new = take_newton_step(current)
                 old, current = current, new or current
-                if new is None or current.slope[current.x == 0].any():  # others may enter
+                outside = np.abs(current.slope[current.x == 0]).max(initial=0.0)
+                if new is None or outside > np.abs(current.slope[current.x != 0]).max(initial=0.0):  # others enter
                     current = problem.lower(take_proximal_step(current.point), current)
                 yield current.iterate
                 progress = new is not None and problem.is_progress(old, current)
