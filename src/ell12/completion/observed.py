@@ -24,12 +24,13 @@ from ell12.backend import (
     is_sparse,
     namespace,
     refuse_gradient,
+    refuse_masked,
     scatter,
     stored_entries,
     to_device_of,
 )
 from ell12.backend.arrays import is_cupy, is_torch
-from ell12.checks import check_container, check_entries, check_share, convert, generator, naming
+from ell12.checks import check_entries, check_share, convert, generator, naming
 from ell12.completion.gpu_entries import AT_ONCE, SegmentedMatrix, Segments
 from ell12.protocols import Array
 
@@ -143,7 +144,7 @@ class Observed:
         rows, columns = xp.nonzero(mask)
         flat = rows * values.shape[1] + columns
         known = xp.take(xp.reshape(values, (-1,)), flat, axis=0)
-        rows, columns = (_shortened(i, values.shape) for i in (rows, columns))
+        rows, columns = _shortened(rows, values.shape), _shortened(columns, values.shape)
         return cls(rows, columns, known, tuple(values.shape), _is_trusted=True)
 
     @property
@@ -289,7 +290,7 @@ def as_real(x: Any, name: str) -> Array:
 
     Half precision becomes single, and extended precision double: there is no linear algebra for either.
     """
-    check_container(x, name)
+    refuse_gradient(x, name)
     x = as_floating(x, name)
     if is_complex(x):
         raise TypeError(f"{name} must hold real numbers, got complex ones")
@@ -309,7 +310,7 @@ def _as_shape(shape: Any) -> tuple[int, int]:
 
 def as_indices(indices: Any, values: Array, name: str) -> Array:
     """Indices as a vector of integers of the kind of the values."""
-    check_container(indices, name)
+    refuse_masked(indices, name)
     if is_numpy(values) or not is_array(indices) or is_numpy(indices):
         with naming(name):
             indices = as_numpy(indices)
