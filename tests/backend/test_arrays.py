@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import ell12
+from ell12.backend import precision, rise_above_tangent, rounding
 from ell12.prox import (
     moreau_l12,
     prox_l12,
@@ -340,3 +341,42 @@ def test_inner_products_of_long_vectors_are_taken_in_parts(monkeypatch):
     monkeypatch.setattr("ell12.backend.arrays.LONGEST_DOT", 4)
     x = torch.arange(11.0)
     assert ell12.backend.inner(x, x + 1) == float(torch.sum(x * (x + 1)))
+
+
+def at_an_odd_address(x):
+    raw = np.empty(x.nbytes + 1, dtype=np.uint8)[1:]
+    raw[:] = x.reshape(-1).view(np.uint8)
+    return raw.view(x.dtype).reshape(x.shape)
+
+
+@pytest.mark.parametrize("foreign", [at_an_odd_address, lambda x: x.astype(x.dtype.newbyteorder("S"))])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+def test_products_read_native_numbers_at_even_addresses(foreign, dtype):
+    x = np.random.default_rng(0).standard_normal((4, 3)).astype(dtype)
+    assert not (foreign(x).flags.aligned and foreign(x).dtype.isnative)
+    A = ell12.SquaredLoss(foreign(x), np.ones(4)).A
+    assert A.flags.aligned
+    assert A.dtype.isnative
+    np.testing.assert_array_equal(A, x)
+
+
+# Rounding, against sums in a higher precision.
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("size", [10, 1000, 100_000])
+def test_a_sum_is_off_by_less_than_its_rounding(dtype, size):
+    for seed in range(10):
+        x = np.random.default_rng(seed).random(size).astype(dtype)
+        exact = float(np.sum(x.astype(np.longdouble)))
+        assert abs(float(x.sum(dtype=dtype)) - exact) <= rounding(exact, x)
+        square = float(np.sum(x.astype(np.longdouble) ** 2))
+        assert abs(float(np.vdot(x, x)) - square) <= rounding(square, x)
+
+
+def test_a_rise_that_rounding_can_make_is_none():
+    single, double = np.zeros(1, dtype=np.float32), np.zeros(1)
+    assert rise_above_tangent(1.0 + 1e-7, 1.0, 0.0, single) == 0
+    assert rise_above_tangent(1.0 + 1e-7, 1.0, 0.0, double) == pytest.approx(1e-7, rel=1e-6)
+    assert rise_above_tangent(1.0, 2.0, 0.0, double) == 0
+    assert precision(single) > 1e8 * precision(double)

@@ -32,8 +32,11 @@ from ell12.distributed import complete_matrix as distributed_completion
 from ell12.minimization import DataUnavailable
 from ell12.protocols import Solver
 
-ROWS, COLUMNS, CHUNK = 300, 6, 60
-PENALTY = L12(0.05, 0.5)
+ROWS, CHUNK, PENALTY = 300, 60, L12(0.05, 0.5)
+QUIET = {"dashboard_address": ":0", "silence_logs": 50}
+_random = np.random.default_rng(0)
+A = _random.standard_normal((ROWS, 6))
+B = A @ [2.0, -1.0, 0.0, 0.0, 0.5, 0.0] + 0.1 * _random.standard_normal(ROWS)
 
 
 class WhereWorkersAreKilled(LocalCluster):
@@ -46,19 +49,9 @@ class WhereWorkersAreKilled(LocalCluster):
 
 @pytest.fixture(scope="module")
 def client():
-    quiet = {"dashboard_address": ":0", "silence_logs": 50}
-    with (
-        WhereWorkersAreKilled(n_workers=2, threads_per_worker=1, memory_limit="1GB", **quiet) as cluster,
-        Client(cluster) as c,
-    ):
+    options = {"n_workers": 2, "threads_per_worker": 1, "memory_limit": "1GB"}
+    with WhereWorkersAreKilled(**options, **QUIET) as cluster, Client(cluster) as c:
         yield c
-
-
-@pytest.fixture(scope="module")
-def data():
-    random = np.random.default_rng(0)
-    A = random.standard_normal((ROWS, COLUMNS))
-    return A, A @ [2.0, -1.0, 0.0, 0.0, 0.5, 0.0] + 0.1 * random.standard_normal(ROWS)
 
 
 def chunked(values):
@@ -76,6 +69,12 @@ def at_iteration(n, action):
     return stop
 
 
+def killing(client, n):
+    """A callback that kills a worker in the n-th iteration."""
+    victim = next(iter(client.run(os.getpid).values()))
+    return at_iteration(n, lambda: os.kill(victim, signal.SIGKILL)), victim
+
+
 def wait_for_both(client):
     """Wait until a killed worker is replaced; on a busy machine its nanny may have given up."""
     try:
@@ -84,13 +83,12 @@ def wait_for_both(client):
         client.restart(timeout=60)
 
 
-def test_blocks_stay_on_both_workers_and_tasks_have_names(client, data):
-    A, b = data
-    loss = rows_loss(HuberLoss, chunked(A), chunked(b), scale=1 / ROWS)
+def test_blocks_stay_on_both_workers_and_tasks_have_names(client):
+    loss = rows_loss(HuberLoss, chunked(A), chunked(B), scale=1 / ROWS)
     loss.value(loss.point(loss.start()))
     before = client.who_has(loss.blocks.blocks)
     result = minimize(loss, PENALTY, tol=1e-9)
-    near = minimize(HuberLoss(A, b, scale=1 / ROWS), PENALTY, tol=1e-9)
+    near = minimize(HuberLoss(A, B, scale=1 / ROWS), PENALTY, tol=1e-9)
     np.testing.assert_allclose(result.x, near.x, rtol=0, atol=1e-8)
     assert len(before) == ROWS // CHUNK
     assert len({worker for holders in before.values() for worker in holders}) == 2
@@ -105,9 +103,8 @@ def test_completion_goes_on_when_a_worker_is_killed(client):
     X = random.standard_normal((60, 2)) @ random.standard_normal((2, 30))
     table = pd.DataFrame(np.argwhere(known), columns=["user", "item"]).assign(value=X[known])
     ratings = dd.from_pandas(table.set_index("user", drop=False), npartitions=4)
-    victim = next(iter(client.run(os.getpid).values()))
-    kill = at_iteration(3, lambda: os.kill(victim, signal.SIGKILL))
-    far = distributed_completion(ratings, 5.0, max_rank=3, shape=X.shape, tol=1e-8, run=Run(callback=kill))
+    run = Run(callback=killing(client, 3)[0])
+    far = distributed_completion(ratings, 5.0, max_rank=3, shape=X.shape, tol=1e-8, run=run)
     plain = {"center": "biases", "penalty": SpectralL12(l2_weight=0.5), "scale": None, "max_rank": 3}
     near = complete_matrix(np.where(known, X, np.nan), 5.0, solver=AlternatingLeastSquares(3), tol=1e-8, **plain)
     assert far.converged
@@ -115,35 +112,44 @@ def test_completion_goes_on_when_a_worker_is_killed(client):
     wait_for_both(client)
 
 
-@pytest.mark.parametrize("persist", [True, False])
-def test_a_killed_worker_does_not_change_the_solution(client, data, persist):
-    A, b = data
-    loss = rows_loss(SquaredLoss, chunked(A), chunked(b), scale=1 / ROWS, gram=False, persist=persist)
-    victim = next(iter(client.run(os.getpid).values()))
-    kill = at_iteration(4, lambda: os.kill(victim, signal.SIGKILL))
-    result = minimize(loss, PENALTY, tol=1e-9, run=Run(callback=kill))
-    near = minimize(SquaredLoss(A, b, scale=1 / ROWS), PENALTY, tol=1e-9)
+WIDE = np.random.default_rng(1).integers(0, 3, (40, 600)).astype(np.int8)
+PERSISTED = {"gram": False, "scale": 1 / ROWS}
+# The loss on workers, the same in memory, the penalty, and when a worker is killed.
+KILLED = {
+    "rows kept": (
+        lambda: rows_loss(SquaredLoss, chunked(A), chunked(B), persist=True, **PERSISTED),
+        SquaredLoss(A, B, scale=1 / ROWS),
+        PENALTY,
+        4,
+    ),
+    "rows made anew": (
+        lambda: rows_loss(SquaredLoss, chunked(A), chunked(B), persist=False, **PERSISTED),
+        SquaredLoss(A, B, scale=1 / ROWS),
+        PENALTY,
+        4,
+    ),
+    "columns": (
+        lambda: SquaredLoss(columns(da.from_array(WIDE, chunks=(40, 100)), persist=True), B[:40]),
+        SquaredLoss(WIDE.astype(float), B[:40]),
+        L12(8.0, 0.0),
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KILLED)
+def test_a_killed_worker_does_not_change_the_solution(client, name):
+    make, near, penalty, n = KILLED[name]
+    loss = make()
+    kill, victim = killing(client, n)
+    result = minimize(loss, penalty, tol=1e-9, run=Run(callback=kill))
     assert result.converged
-    np.testing.assert_allclose(result.x, near.x, rtol=0, atol=1e-8)
-    undisturbed = minimize(loss, PENALTY, tol=1e-9)
+    assert result.n_iter > n
+    np.testing.assert_allclose(result.x, minimize(near, penalty, tol=1e-9).x, rtol=0, atol=1e-8)
+    undisturbed = minimize(loss, penalty, tol=1e-9)
     assert np.array_equal(result.x, undisturbed.x)  # to the last bit
     assert result.history["objective"] == undisturbed.history["objective"]
-    assert victim not in client.run(os.getpid).values()
-    wait_for_both(client)
-
-
-def test_columns_do_not_change_when_a_worker_is_killed(client, data):
-    A, b = np.random.default_rng(1).integers(0, 3, (40, 600)).astype(np.int8), data[1][:40]
-    X = columns(da.from_array(A, chunks=(40, 100)), persist=True)
-    penalty, victim = L12(8.0, 0.0), next(iter(client.run(os.getpid).values()))
-    kill = at_iteration(2, lambda: os.kill(victim, signal.SIGKILL))
-    result = minimize(SquaredLoss(X, b), penalty, tol=1e-9, run=Run(callback=kill))
-    near = minimize(SquaredLoss(A.astype(float), b), penalty, tol=1e-9)
-    assert result.converged
-    assert result.n_iter > 2
-    np.testing.assert_allclose(result.x, near.x, rtol=0, atol=1e-9)
     assert victim not in client.run(os.getpid).values()  # and what it held was made again
-    assert np.array_equal(result.x, minimize(SquaredLoss(X, b), penalty, tol=1e-9).x)
     wait_for_both(client)
 
 
@@ -171,67 +177,61 @@ class Closing(Solver):
             yield iterate
 
 
-def test_a_lost_scheduler_is_an_error_that_holds_the_best_iterate(data):
-    A, b = data
-    quiet = {"processes": False, "dashboard_address": ":0", "silence_logs": 50}
-    with LocalCluster(n_workers=1, threads_per_worker=1, **quiet) as cluster, Client(cluster):
+LOCAL = {"threads_per_worker": 1, "processes": False, **QUIET}
+
+
+def test_a_lost_scheduler_is_an_error_that_holds_the_best_iterate():
+    with LocalCluster(n_workers=1, **LOCAL) as cluster, Client(cluster):
         model = L12Classifier(0.05, solver=Closing(cluster))
         with pytest.raises(DataUnavailable, match="cannot be reached any more") as caught:
-            model.fit(chunked(A + 1), chunked(b > 0))
+            model.fit(chunked(A + 1), chunked(B > 0))
     result = caught.value.result
     assert result.status is Status.DATA_LOST
     assert result.n_iter == 5
-    near = LogisticLoss(np.column_stack([A + 1, np.ones(ROWS)]), np.sign(b), scale=1 / ROWS)
+    near = LogisticLoss(np.column_stack([A + 1, np.ones(ROWS)]), np.sign(B), scale=1 / ROWS)
     x = np.append(caught.value.coef, caught.value.intercept)
     reached = near.value(near.point(x)) + PENALTY.value(caught.value.coef)
     assert reached == pytest.approx(min(result.history["objective"]), rel=1e-12)
     assert reached < near.value(near.point(near.start()))
 
 
-QUIET = {"processes": False, "dashboard_address": ":0", "silence_logs": 50}
-
-
-def test_a_cluster_without_workers_is_an_error_after_a_while(data):
-    A, b = data
+def test_a_cluster_without_workers_is_an_error_after_a_while():
     ratings = dd.from_pandas(pd.DataFrame({"user": [0, 1], "item": [0, 1], "value": [1.0, 2.0]}), npartitions=1)
     fits = (
-        lambda: L12Regressor(0.1).fit(chunked(A), chunked(b > 0)),
-        lambda: L12Classifier(0.1).fit(chunked(A), chunked(b > 0)),
+        lambda: L12Regressor(0.1).fit(chunked(A), chunked(B > 0)),
+        lambda: L12Classifier(0.1).fit(chunked(A), chunked(B > 0)),
         lambda: distributed_completion(ratings),
         lambda: denoise_tv(chunked(A)),
-        lambda: minimize(SquaredLoss(columns(chunked(A)), b), PENALTY),
+        lambda: minimize(SquaredLoss(columns(chunked(A)), B), PENALTY),
     )
     short = dask.config.set({"ell12.no-workers-timeout": "0.3 s"})
-    with LocalCluster(n_workers=0, **QUIET) as cluster, Client(cluster), short:
+    with LocalCluster(n_workers=0, **LOCAL) as cluster, Client(cluster), short:
         for fit in fits:
             with pytest.raises(DataUnavailable, match=r"for 0\.3 seconds it has had no worker"):
                 fit()
 
 
-def made_of(kind, A, b):
-    """The same loss over rows or over columns on workers."""
-    if kind == "rows":
-        return rows_loss(HuberLoss, chunked(A), chunked(b), scale=1 / ROWS)
-    return HuberLoss(columns(da.from_array(A, chunks=(ROWS, 2))), b, scale=1 / ROWS)
-
-
-def test_a_worker_that_comes_late_is_waited_for(data):
-    A, b = data
-    with LocalCluster(n_workers=0, threads_per_worker=1, **QUIET) as cluster, Client(cluster):
+def test_a_worker_that_comes_late_is_waited_for():
+    with LocalCluster(n_workers=0, **LOCAL) as cluster, Client(cluster):
         timer = threading.Timer(2.0, cluster.scale, [1])
         timer.start()
-        assert L12Regressor(0.1).fit(chunked(A), chunked(b)).score(chunked(A), chunked(b)) > 0.9
+        assert L12Regressor(0.1).fit(chunked(A), chunked(B)).score(chunked(A), chunked(B)) > 0.9
         timer.join()
 
 
-@pytest.mark.parametrize("kind", ["rows", "columns"])
-def test_where_the_last_worker_goes_the_best_iterate_is_kept(data, kind):
-    A, b = data
+LEFT = {
+    "rows": lambda: rows_loss(HuberLoss, chunked(A), chunked(B), scale=1 / ROWS),
+    "columns": lambda: HuberLoss(columns(da.from_array(A, chunks=(ROWS, 2))), B, scale=1 / ROWS),
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_where_the_last_worker_goes_the_best_iterate_is_kept(name):
     short = dask.config.set({"ell12.no-workers-timeout": 0.5})
-    with LocalCluster(n_workers=1, threads_per_worker=1, **QUIET) as cluster, Client(cluster), short:
+    with LocalCluster(n_workers=1, **LOCAL) as cluster, Client(cluster), short:
         leave = at_iteration(4, lambda: cluster.sync(cluster.workers[0].close))
         run = Run(callback=leave, max_seconds=20)
         with pytest.raises(DataUnavailable, match="no worker") as caught:
-            minimize(made_of(kind, A, b), PENALTY, solver=NonmonotoneAPG(), tol=1e-9, run=run)
+            minimize(LEFT[name](), PENALTY, solver=NonmonotoneAPG(), tol=1e-9, run=run)
     assert caught.value.result.status is Status.DATA_LOST
     assert caught.value.result.n_iter >= 3

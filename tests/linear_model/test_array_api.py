@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -13,55 +14,39 @@ ON_GPU = [pytest.param(kind, marks=pytest.mark.gpu) for kind in ("torch cuda", "
 PROGRAMS = Path(__file__).parent / "programs"
 
 
-def run(program, *arguments):
+def run(program, kind=""):
+    """The output of a program, with the library and on the device that a kind such as "torch cpu" names."""
+    library = pytest.importorskip(kind.split()[0]) if kind else None
+    if (kind == "torch cuda" and not library.cuda.is_available()) or (
+        kind == "cupy" and not library.is_available()
+    ):
+        pytest.skip(f"{kind}: no device is found")
+    command = [sys.executable, str(PROGRAMS / program), *kind.split()]
     environment = os.environ | {"SCIPY_ARRAY_API": "1"}
-    command = [sys.executable, str(PROGRAMS / program), *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def installed(*names):
-    from importlib.util import find_spec
-
-    return [name for name in names if find_spec(name)]
-
-
 def test_the_checks_of_scikit_learn_on_arrays_of_other_libraries():
     pytest.importorskip("array_api_strict")
-    kinds = installed("array_api_strict", "torch")
-    done = run("scikit_learn_checks.py").split()
-    assert set(done) >= {"numpy", *kinds}
-
-
-def load(name, device="cpu"):
-    """The library, or a skip where it or its device is not there."""
-    library = pytest.importorskip(name)
-    if device == "cuda" and not library.cuda.is_available():
-        pytest.skip("torch finds no CUDA device")
-    if name == "cupy" and not library.is_available():
-        pytest.skip("CuPy finds no device")
-
-
-def run_on(kind, program):
-    """Run the program with the library, and on the device, that a kind such as "torch cpu" names."""
-    load(*kind.split())
-    run(program, *kind.split())
+    kinds = [name for name in ("array_api_strict", "torch") if find_spec(name)]
+    assert set(run("scikit_learn_checks.py").split()) >= {"numpy", *kinds}
 
 
 @pytest.mark.parametrize("kind", ["torch cpu", *ON_GPU])
 def test_arrays_stay_what_and_where_they_are_and_fit_the_same(kind):
-    run_on(kind, "estimators.py")
+    run("estimators.py", kind)
 
 
 @pytest.mark.parametrize("kind", ["torch cpu", *ON_GPU, "jax", "array_api_strict"])
 def test_cross_validation_on_arrays_of_other_libraries(kind):
-    run_on(kind, "cross_validation.py")
+    run("cross_validation.py", kind)
 
 
 @pytest.mark.parametrize("kind", ["torch cpu", *ON_GPU, "jax"])
 def test_the_imputer_gives_arrays_back_as_they_came(kind):
-    run_on(kind, "imputer.py")
+    run("imputer.py", kind)
 
 
 def test_without_dispatch_tensors_become_numpy_arrays():

@@ -21,6 +21,7 @@ from ell12 import (
     L12Classifier,
     L12ClassifierCV,
     L12CoxRegressor,
+    L12CoxRegressorCV,
     L12Regressor,
     L12RegressorCV,
     information_criteria,
@@ -153,13 +154,26 @@ def test_grid_searches_take_penalties_and_their_parameters(grid):
     assert search.fit(X, Y).best_score_ > 0.2
 
 
-def test_a_penalty_of_any_strength_starts_where_its_first_feature_enters():
-    for penalty in (MCP(), Firm(), Pairs()):
-        for y, kind in ((Y, L12Regressor), (LABELS, L12Classifier)):
-            search = {L12Regressor: L12RegressorCV, L12Classifier: L12ClassifierCV}[kind]
-            top = search(penalty=penalty, alphas=3, cv=3).fit(X, y).alphas_[0]
-            assert not kind(1.01 * top, penalty=penalty).fit(X, y).coef_.any()
-            assert kind(0.9 * top, penalty=penalty).fit(X, y).coef_.any()
+SEARCHES = {L12Regressor: L12RegressorCV, L12Classifier: L12ClassifierCV, L12CoxRegressor: L12CoxRegressorCV}
+PLAIN = [(L12Regressor, Y, {}), (L12Classifier, LABELS, {})]
+OTHERS = [
+    (L12CoxRegressor, TIMES, {}),
+    (L12Regressor, Y, {"loss": "huber"}),
+    (L12Regressor, np.round(np.exp(Y / 2)), {"loss": "poisson"}),
+    (L12Classifier, np.digitize(Y, [-1, 1]), {"loss": "multinomial"}),
+]
+GRIDS = [(*case, penalty) for case in PLAIN for penalty in (GroupL12(np.arange(12) // 2), Firm(), Pairs())]
+GRIDS += [(*case, L12(l2_weight=weight)) for case in PLAIN + OTHERS for weight in (0.0, 0.5, 1.0)]
+
+
+@pytest.mark.parametrize(("kind", "y", "options", "penalty"), GRIDS)
+def test_the_grid_begins_where_the_first_feature_enters(kind, y, options, penalty):
+    top, entered = SEARCHES[kind](penalty=penalty, alphas=3, cv=3, **options).fit(X, y).alphas_[0], []
+    for share in (1.01, 0.9):
+        coef = np.atleast_2d(kind(share * top, penalty=penalty, **options).fit(X, y).coef_)
+        entered.append(np.unique(penalty.units(12)[coef.any(axis=0)]).size)
+    first = isinstance(penalty, L12 | GroupL12) and penalty.l2_weight == 1  # a single one costs nothing
+    assert entered[0] == first < entered[1]
 
 
 def test_a_family_of_ones_own_works_in_fit_cross_validation_and_criteria():

@@ -67,8 +67,3 @@ def test_options_hold_for_the_matrix():
     positive = L12Regressor(0.05, penalty=RowsL12(positive=True)).fit(X, Y)
     assert (positive.coef_ >= 0).all()
     assert positive.coef_.any()
-    single = L12Regressor(0.1, penalty=RowsL12()).fit(X.astype(np.float32), Y)
-    assert single.coef_.dtype == single.intercept_.dtype == np.float32
-    warm = L12Regressor(0.1, penalty=RowsL12(), warm_start=True).fit(X, Y)
-    first = warm.n_iter_
-    assert warm.fit(X, Y).n_iter_ < first / 2

@@ -99,24 +99,15 @@ def l1(weights, x):
     return np.abs(x) @ weights
 
 
-@cases(1200)
-@given(vectors(st.integers(1, 4)), positive, l2_weights, st.booleans())
-def test_vectors_reach_the_brute_force_value(z, t, l2_weight, positive):
-    penalty = partial(l1, np.ones(z.size))
-    options = {"l2_weight": l2_weight, "positive": positive}
-    x = prox_l12(z, t, **options)
-    best = brute_force(z, t, l2_weight, penalty, positive=positive)
-    assert not (positive and np.any(x < 0))
-    assert_minimal(objective(x, z, t, l2_weight, penalty), best, scale_of(z, t, l2_weight))
-    assert_minimal(float(moreau_l12(z, t, **options)), best, scale_of(z, t, l2_weight))
-
-
-@cases(1200)
-@given(vectors(st.integers(1, 4), st.tuples(entries, positive)), positive, l2_weights, st.booleans())
-def test_weighted_vectors_reach_the_brute_force_value(pairs, t, l2_weight, positive):
+@cases(2400)
+@given(
+    vectors(st.integers(1, 4), st.tuples(entries, positive)), positive, l2_weights, st.booleans(), st.booleans()
+)
+def test_vectors_reach_the_brute_force_value(pairs, t, l2_weight, positive, weighted):
     z, weights = pairs.T.copy()
+    options = {"l2_weight": l2_weight, "positive": positive} | ({"weights": weights} if weighted else {})
+    weights = weights if weighted else np.ones(z.size)
     penalty = partial(l1, weights)
-    options = {"l2_weight": l2_weight, "weights": weights, "positive": positive}
     x = prox_l12(z, t, **options)
     best = brute_force(z, t, l2_weight, penalty, positive=positive)
     assert not (positive and np.any(x < 0))

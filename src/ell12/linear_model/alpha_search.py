@@ -117,18 +117,15 @@ class AlphaSearch(SparseLinearModel):
             raise ValueError("penalty must hold at least one penalty")
         for penalty in given:
             check_penalty(penalty)
-            unit = with_alpha(penalty, 1.0)
             if penalty.alpha is not None:
                 raise ValueError(f"alpha is searched by {type(self).__name__}: leave it out of {penalty!r}")
-            self._check_shape(unit)
         if len({is_joint(penalty) for penalty in given}) > 1:
             raise ValueError("penalty must not mix joint penalties, such as RowsL12, with others")
-        return [with_alpha(penalty, 1.0) for penalty in given]
+        return [self._check_shape(with_alpha(penalty, 1.0)) for penalty in given]
 
     def _grid(self, problems: list[FitProblem], penalty: Any) -> Array:
         """The strengths to try, falling."""
-        size = grid_size(self.alphas, 100)
-        if size is None:
+        if (size := grid_size(self.alphas, 100)) is None:
             return falling(self.alphas)
         return alpha_grid(self._first_strength(problems, penalty), size, self.eps)
 
@@ -143,7 +140,9 @@ class AlphaSearch(SparseLinearModel):
         with naming("cv"):
             if isinstance(cv, int | np.integer):
                 cv = (KFold if strata is None else StratifiedKFold)(cv, shuffle=True, random_state=0)
-            folds = list(check_cv(cv, labels, classifier=strata is not None).split(data.X, labels, groups))
+            folds = check_cv(cv, labels, classifier=strata is not None).split(data.X, labels, groups)
+            rows = np.arange(labels.shape[0])
+            folds = [(rows[train], rows[test]) for train, test in folds]
         if not folds:
             raise ValueError(f"cv must give at least one fold, got {self.cv!r}")
         return folds
@@ -166,7 +165,7 @@ class AlphaSearch(SparseLinearModel):
         X, _, weight, _ = data
         if not (self._weighs_folds and is_out_of_memory(X)):
             return self._problems(data.rows(train))
-        times = np.bincount(np.arange(X.shape[0])[train], minlength=X.shape[0]).astype(X.dtype)
+        times = np.bincount(train, minlength=X.shape[0]).astype(X.dtype)
         return self._problems(data._replace(sample_weight=times if weight is None else times * weight))
 
     def _score_fold(self, path: tuple[Array, Array], data: Data, train: Array, test: Array) -> Array:  # noqa: ARG002

@@ -282,7 +282,23 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         return [(family, target) for target in targets]
 
     def _judged(self, problems: list[FitProblem], results: list[Result], penalty: Any) -> list[Result]:
-        return admit_unbounded(self, problems, results, penalty)
+        """The results; those that have no finite minimiser say so, and one warning for all of them."""
+        judged = [
+            replace(result, status=Status.UNBOUNDED) if _is_unbounded(problem, result.x, penalty) else result
+            for problem, result in zip(problems, results, strict=True)
+        ]
+        count = sum(result.status is Status.UNBOUNDED for result in judged)
+        if count:
+            share = "" if len(results) == 1 else f" in {count} of {len(results)} problems"
+            warnings.warn(
+                f"{type(self).__name__} has no finite minimiser{share}: features separate the classes, and"
+                f" {penalty!r} does not bound their coefficients. Raise alpha or the weights of features of weight"
+                " 0, give a ridge, or a smaller l2_weight. The coefficients found are large because"
+                f" tol={self.tol:g} is small; a smaller tol makes them larger.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return judged
 
     def _signs(self, codes: Array, dtype: Any) -> list[Array]:
         """1 for a class and -1 for the rest, for each class, or for the second of two."""
@@ -343,26 +359,6 @@ def separates(problem: FitProblem, x: Array, which: Array) -> bool:
         return bool((sign * score >= 0).all() and (score != 0).any())
     low, high = score[sign < 0], score[sign > 0]
     return bool(low.max() <= high.min() and low.min() < high.max())
-
-
-def admit_unbounded(model: Any, problems: list[FitProblem], results: list[Result], penalty: Any) -> list[Result]:
-    """The results; those that have no finite minimiser say so, and one warning for all of them."""
-    judged = [
-        replace(result, status=Status.UNBOUNDED) if _is_unbounded(problem, result.x, penalty) else result
-        for problem, result in zip(problems, results, strict=True)
-    ]
-    count = sum(result.status is Status.UNBOUNDED for result in judged)
-    if count:
-        share = "" if len(results) == 1 else f" in {count} of {len(results)} problems"
-        warnings.warn(
-            f"{type(model).__name__} has no finite minimiser{share}: features separate the classes, and"
-            f" {penalty!r} does not bound their coefficients. Raise alpha or the weights of features of weight 0,"
-            " give a ridge, or a smaller l2_weight. The coefficients found are large because"
-            f" tol={model.tol:g} is small; a smaller tol makes them larger.",
-            ConvergenceWarning,
-            stacklevel=5,
-        )
-    return judged
 
 
 def _is_unbounded(problem: FitProblem, x: Array, penalty: Any) -> bool:

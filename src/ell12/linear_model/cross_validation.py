@@ -311,14 +311,14 @@ class L12CoxRegressorCV(AlphaSearch, L12CoxRegressor):
         X, y, weight, _ = data
         weight = np.ones(y.shape[0]) if weight is None else weight
         # Rows that are not fitted to, as a splitter may name some twice or none at all.
-        seen = np.bincount(np.arange(y.shape[0])[train], minlength=y.shape[0])
-        both = seen + np.bincount(np.arange(y.shape[0])[test], minlength=y.shape[0])
-        events = float((weight * (both - seen)) @ y[:, 1])
+        seen, unseen = (np.bincount(rows, minlength=y.shape[0]) for rows in (train, test))
+        events = float((weight * unseen) @ y[:, 1])
         if events == 0:
             raise NoInformation("a fold leaves out no event of positive weight: nothing to judge by")
         etas, family = linear_functions(X, path[0][:, 0], 0.0).T.astype(np.float64), Cox(self.ties)
         losses = [
-            family.loss(None, y, sample_weight=weight * times, offset=0, scale=1.0) for times in (both, seen)
+            family.loss(None, y, sample_weight=weight * times, offset=0, scale=1.0)
+            for times in (seen + unseen, seen)
         ]
         whole, fitted = ([loss.value(Point(None, eta)) for eta in etas] for loss in losses)
         return np.subtract(fitted, whole) / events

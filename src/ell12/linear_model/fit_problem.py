@@ -22,7 +22,6 @@ from ell12.backend import (
     norm,
     power_of_2,
     precision,
-    take,
     to_device_of,
     total,
 )
@@ -369,6 +368,4 @@ def _rows(values: Any, which: Array) -> Any:
     """Some rows of an array of any kind, if there is one."""
     if values is None:
         return None
-    if is_out_of_memory(values):
-        return values[which]
-    return take(values, np.arange(values.shape[0])[which], 0) if passes(values) else _safe_indexing(values, which)
+    return values[which] if is_out_of_memory(values) else _safe_indexing(values, which)

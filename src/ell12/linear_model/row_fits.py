@@ -41,13 +41,13 @@ class Chunks:
             raise ValueError(f"y must have as many columns as in the chunks before, got {targets.shape[1]}")
         return Chunks(self.dtype, new if self.moments is None else self.moments + new)
 
-    def problems(self, fit_intercept: bool, several: bool, shared: bool) -> list[FitProblem]:
+    def problems(self, fit_intercept: bool, shared: bool) -> list[FitProblem]:
         """The problem of each target, or of all where they share one support."""
         found = self.moments
         if found is None or found.total == 0:
             raise ValueError("sample_weight sums to zero: no sample is left to fit")
         width = found.mean.size - found.low.size
-        return _problems(mean_squared_losses(found, width, fit_intercept, self.dtype, several and shared))
+        return _problems(mean_squared_losses(found, width, fit_intercept, self.dtype, shared))
 
 
 @dataclass
@@ -138,7 +138,7 @@ def check_in_memory(X: Any, model: Any) -> None:
     if is_chunked(X):
         raise TypeError(
             f"{type(model).__name__} needs arrays in memory here, got a Dask {type(X).__name__}. L12Regressor and"
-            " L12Classifier fit chunked data; call X.compute() if it fits in memory."
+            " L12Classifier fit chunked data without an offset; call X.compute() if it fits in memory."
         )
 
 
@@ -179,10 +179,7 @@ def regression_problems(
 
 def _problems(parts: list[tuple[Any, Array, Any]]) -> list[FitProblem]:
     """The problems of losses, each with the means of its columns and of its target or targets."""
-    return [
-        FitProblem(loss, means, level, constant=False, n_targets=np.size(level) * np.ndim(level))
-        for loss, means, level in parts
-    ]
+    return [FitProblem(*part, constant=0.0, n_targets=np.size(part[2]) * np.ndim(part[2])) for part in parts]
 
 
 def classification_problems(

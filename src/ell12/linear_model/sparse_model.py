@@ -177,14 +177,13 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
         if self.alpha is not None:
             check_scalars(alpha=self.alpha)
         check_penalty(self.penalty)
-        penalty = with_strength(self.penalty, self.alpha, self.default_alpha)
-        self._check_shape(penalty)
-        return penalty
+        return self._check_shape(with_strength(self.penalty, self.alpha, self.default_alpha))
 
-    def _check_shape(self, penalty: Any) -> None:
-        """Raise where a penalty does not take as many entries, or rows, as there are features."""
+    def _check_shape(self, penalty: Any) -> Any:
+        """The penalty; raise where it does not take as many entries, or rows, as there are features."""
         with naming("penalty"):
             penalty.value(np.zeros((self.n_features_in_, 1) if is_joint(penalty) else self.n_features_in_))
+        return penalty
 
     def _weight_of_samples(self, y: Array, sample_weight: Any) -> Any:  # noqa: ARG002
         """The weights that samples have in a fit; scores have the given ones."""

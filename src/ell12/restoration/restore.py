@@ -246,8 +246,8 @@ class ImageProblem:
         """Where a search by data held out begins: by noise that all differences show, which is rather too large.
 
         The search comes down from there: begun at the strength for noise of a twentieth of the range, it ended at
-        other minima on pages and on few counts. For counts it is the strength for the squared loss, over the mean
-        count: near the solution the loss is the square over twice that.
+        another minimum on a texture of few counts, 9.9 in place of 23.2 dB. For counts it is the strength for the
+        squared loss, over the mean count: near the solution the loss is the square over twice that.
         """
         if self.options.loss == "absolute":
             return 1.0
