@@ -148,7 +148,8 @@ def normal_product(A: Any, penalty: Any, weight: float, shift: float = 0.0) -> C
     def times(x: Array) -> Array:
         fidelity = adjoint_product(A, product(A, x))
         start = fidelity + shift * x if shift else fidelity
-        return penalty.differences(x).plus_gram(start, weight, x)
+        D = penalty.differences(x)
+        return start + weight * adjoint_product(D, product(D, x))
 
     return times
 
