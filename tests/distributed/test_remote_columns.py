@@ -170,7 +170,7 @@ def test_a_path_takes_few_passes_and_is_the_one_in_memory(genotypes):
     dense, X = genotypes.astype(float), columns(chunked(genotypes))
     calls = counting(X)
     y = dense[:, :5].sum(axis=1)
-    found = l12_path(X, y, tol=1e-6, eps=0.02, penalty=L12(l2_weight=0.0))
+    found = l12_path(X, y, tol=1e-6, alphas=30, eps=0.02, penalty=L12(l2_weight=0.0))
     assert all(result.converged for result in found.results)
     assert X.source.blocks.passes <= 25
     assert X.reads <= 30

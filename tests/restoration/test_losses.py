@@ -120,6 +120,14 @@ def test_counts_are_smoothed_where_they_are_many_and_where_they_are_few():
     assert 4.0 <= bounded.min() <= bounded.max() <= 15.0
 
 
+@pytest.mark.parametrize("photons", [5, 100])
+def test_pixels_that_are_held_out_do_not_tell_their_own_counts(photons):
+    i, j = np.indices((64, 64)) / 64
+    clean = photons * (0.55 + 0.3 * np.sin(6 * i) * np.cos(5 * j) + 0.1 * np.sin(60 * j) * (i > 0.6))
+    counts = np.random.default_rng(1).poisson(clean).astype(float)
+    assert np.std(short.denoise_tv(counts, loss="poisson") - clean) < 0.6 * np.std(counts - clean)
+
+
 def test_a_run_that_ends_by_itself_tells_its_own_stationarity():
     found = short.denoise_tv(COUNTS, 0.6, loss="absolute", tol=1e-9, return_result=True).result
     assert found.status is ell12.Status.ENDED

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse
+from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
@@ -108,22 +109,23 @@ def test_survival_times_count_events():
     assert path.refit("bic").coef_.shape == (10,)
 
 
-@pytest.mark.parametrize("loss", ["squared", "poisson", "logistic", "cox"])
+SIMULATED = {
+    "squared": (0.3, lambda eta, random: eta + 1.5 * random.standard_normal(200), L12Regressor(penalty=L1())),
+    "poisson": (0.35, lambda eta, random: random.poisson(np.exp(eta)), L12Regressor(loss="poisson", penalty=L1())),
+    "logistic": (0.12, lambda eta, random: random.uniform(size=200) < expit(eta), L12Classifier(penalty=L1())),
+    "cox": (0.2, lambda eta, random: random.exponential(np.exp(-eta)), L12CoxRegressor(penalty=L1())),
+}
+
+
+@pytest.mark.parametrize("loss", SIMULATED)
 def test_the_marginal_rate_of_false_features_is_that_of_a_simulation(loss):
     """Independent columns, all of them false but three: the expected number against the mean of 20 draws."""
-    expected, found = np.zeros(6), np.zeros(6)
-    alphas = {"squared": 0.3, "poisson": 0.35, "logistic": 0.12, "cox": 0.2}[loss] * 0.9 ** np.arange(6)
+    (first, draw, model), expected, found = SIMULATED[loss], np.zeros(6), np.zeros(6)
     for seed in range(20):
         random = np.random.default_rng(seed)
         A = random.standard_normal((200, 60))
-        eta = A[:, :3] @ [1.0, -0.8, 0.6]
-        y, model = {
-            "squared": lambda: (eta + 1.5 * random.standard_normal(200), L12Regressor(penalty=L1())),  # noqa: B023
-            "poisson": lambda: (random.poisson(np.exp(eta)), L12Regressor(loss="poisson", penalty=L1())),  # noqa: B023
-            "logistic": lambda: (random.uniform(size=200) < 1 / (1 + np.exp(-eta)), L12Classifier(penalty=L1())),  # noqa: B023
-            "cox": lambda: (random.exponential(np.exp(-eta)), L12CoxRegressor(penalty=L1())),  # noqa: B023
-        }[loss]()
-        path = information_criteria(A, y, model, alphas=alphas)
+        y = draw(A[:, :3] @ [1.0, -0.8, 0.6], random)
+        path = information_criteria(A, y, model, alphas=first * 0.9 ** np.arange(6))
         expected += path.marginal_fdr() * path.n_selected / 20
         found += np.count_nonzero(path.coefs[3:], axis=0) / 20
     assert found[0] < 1.5 < found[-1]
@@ -170,15 +172,11 @@ def test_constant_targets_and_columns_select_nothing():
     assert not information_criteria(constant, Y, alphas=5).coefs[2].any()
 
 
-def test_a_refit_that_is_not_unique_warns():
-    twice = np.c_[X[:, 0], X[:, 0]]
-    path = information_criteria(twice, Y, L12Regressor(penalty=L1(ridge=0.5)), alphas=[0.1])
+def test_what_has_no_unique_finite_fit_warns():
+    path = information_criteria(X[:, [0, 0]], Y, L12Regressor(penalty=L1(ridge=0.5)), alphas=[0.1])
     with pytest.warns(ConvergenceWarning, match="no unique finite coefficients"):
         path.refit("aic")
-
-
-def test_classes_that_one_feature_separates_warn():
-    with pytest.warns(ConvergenceWarning, match="no finite minimiser"):
+    with pytest.warns(ConvergenceWarning, match="no finite minimiser"):  # one feature separates the classes
         path = information_criteria(X, X[:, 0] > 0, L12Classifier(penalty=L12()), alphas=5)
     with pytest.warns(ConvergenceWarning, match="no finite minimiser|no unique finite coefficients"):
         path.refit("bic")
@@ -214,7 +212,7 @@ def test_the_picture_marks_the_least_of_each():
     plt.close("all")
 
 
-def test_the_model_stays_as_it_is_and_wrong_arguments_are_named():
+def test_the_model_stays_as_it_is_and_others_are_refused():
     model = L12Regressor(0.7)
     with warnings.catch_warnings(action="error"):
         information_criteria(X, Y, model, alphas=3)
@@ -227,16 +225,20 @@ def test_the_model_stays_as_it_is_and_wrong_arguments_are_named():
     for wrong in (L12RegressorCV(), L12Regressor, LogisticRegression()):
         with pytest.raises(TypeError, match="model must be an L12Regressor"):
             information_criteria(X, Y, wrong)
-    for options, name in (
-        ({"model": L12Regressor(loss="huber")}, "likelihood"),
-        ({"model": L12Regressor(penalty=RowsL12())}, "joint"),
-        ({"model": L12Classifier(), "offset": Y}, "offset"),
-        ({"alphas": 0}, "alphas"),
-        ({"alphas": [-1.0]}, "alphas"),
-        ({"eps": 2.0}, "eps"),
-        ({"sample_weight": -np.ones(80)}, "sample_weight"),
-    ):
-        with pytest.raises(ValueError, match=name):
-            information_criteria(X, np.c_[Y, Y] if name == "joint" else Y, **options)
-    with pytest.raises(ValueError, match="NaN"):
-        information_criteria(np.where(X > 2, np.nan, X), Y)
+
+
+WRONG = {
+    "likelihood": {"model": L12Regressor(loss="huber")},
+    "joint": {"model": L12Regressor(penalty=RowsL12()), "y": np.c_[Y, Y]},
+    "offset": {"model": L12Classifier(), "offset": Y},
+    "alphas": {"alphas": [-1.0]},
+    "eps": {"eps": 2.0},
+    "sample_weight": {"sample_weight": -np.ones(80)},
+    "NaN": {"X": np.where(X > 2, np.nan, X)},
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_wrong_arguments_are_named(words):
+    with pytest.raises(ValueError, match=words):
+        information_criteria(**{"X": X, "y": Y} | WRONG[words])

@@ -20,7 +20,7 @@ from ell12.backend import as_numpy, is_array, is_sparse, refuse_gradient, stored
 from ell12.checks import check_flags, naming
 from ell12.completion.complete import complete_matrix
 from ell12.completion.gpu_entries import AT_ONCE
-from ell12.completion.observed import Observed, read_entries
+from ell12.completion.observed import Observed, read_entries, refuse_dask
 from ell12.completion.offsets import fit_offsets
 from ell12.completion.squared_error import regressed_rows
 from ell12.completion.table_columns import Categories, Range, as_frame, is_frame
@@ -295,11 +295,7 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
         return np.delete(np.arange(self.n_features_in_), [] if self.keep_empty_features else self.empty_columns_)
 
     def _validated(self, X: Any, reset: bool) -> Any:
-        if hasattr(X, "__dask_graph__"):
-            raise TypeError(
-                f"X is a Dask {type(X).__name__}, which L12Imputer would load into memory: call X.compute() if it"
-                " fits there, else use ell12.distributed.complete_matrix"
-            )
+        refuse_dask(X, "X")
         refuse_gradient(X, "X")
         if isinstance(X, np.ma.MaskedArray):
             X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)

@@ -94,9 +94,8 @@ class LowRank:
         """The zero matrix, of the kind, dtype and device of the array ``like``; of float64 by default."""
         base = np.zeros(()) if like is None else like
         xp = namespace(base)
-        m, n = shape
-        U, s, V = (xp.zeros(size, dtype=base.dtype, device=device(base)) for size in ((m, 0), (0,), (n, 0)))
-        return cls.trusted(U, s, V)
+        (m, n), kind = shape, {"dtype": base.dtype, "device": device(base)}
+        return cls.trusted(xp.zeros((m, 0), **kind), xp.zeros(0, **kind), xp.zeros((n, 0), **kind))
 
     @property
     def shape(self) -> tuple[int, int]:

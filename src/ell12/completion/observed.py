@@ -24,12 +24,13 @@ from ell12.backend import (
     is_sparse,
     namespace,
     refuse_gradient,
+    refuse_masked,
     scatter,
     stored_entries,
     to_device_of,
 )
 from ell12.backend.arrays import is_cupy, is_torch
-from ell12.checks import check_container, check_entries, check_share, convert, generator, naming
+from ell12.checks import check_entries, check_share, convert, generator, naming
 from ell12.completion.gpu_entries import AT_ONCE, SegmentedMatrix, Segments
 from ell12.protocols import Array
 
@@ -143,7 +144,7 @@ class Observed:
         rows, columns = xp.nonzero(mask)
         flat = rows * values.shape[1] + columns
         known = xp.take(xp.reshape(values, (-1,)), flat, axis=0)
-        rows, columns = (_shortened(i, values.shape) for i in (rows, columns))
+        rows, columns = _shortened(rows, values.shape), _shortened(columns, values.shape)
         return cls(rows, columns, known, tuple(values.shape), _is_trusted=True)
 
     @property
@@ -243,10 +244,16 @@ def check_segments(values: Array, what: str) -> None:
         raise TypeError(f"X must be a NumPy, PyTorch or CuPy array for {what}; use BlockAPG for others")
 
 
+def refuse_dask(X: Any, name: str) -> None:
+    """Raise where X is a collection of Dask."""
+    if hasattr(X, "__dask_graph__"):
+        what = f"{name} is a Dask {type(X).__name__}, which would be loaded into memory: call {name}.compute()"
+        raise TypeError(f"{what} if it fits there, else use ell12.distributed.complete_matrix")
+
+
 def read_entries(X: Any, name: str) -> Observed:
     """The known entries of a container, perhaps none."""
-    if hasattr(X, "__dask_graph__"):
-        raise TypeError(f"{name} is a Dask {type(X).__name__}: use ell12.distributed.complete_matrix")
+    refuse_dask(X, name)
     return _from_sparse(X, name) if is_sparse(X) else _from_dense(X, name)
 
 
@@ -283,7 +290,7 @@ def as_real(x: Any, name: str) -> Array:
 
     Half precision becomes single, and extended precision double: there is no linear algebra for either.
     """
-    check_container(x, name)
+    refuse_gradient(x, name)
     x = as_floating(x, name)
     if is_complex(x):
         raise TypeError(f"{name} must hold real numbers, got complex ones")
@@ -303,7 +310,7 @@ def _as_shape(shape: Any) -> tuple[int, int]:
 
 def as_indices(indices: Any, values: Array, name: str) -> Array:
     """Indices as a vector of integers of the kind of the values."""
-    check_container(indices, name)
+    refuse_masked(indices, name)
     if is_numpy(values) or not is_array(indices) or is_numpy(indices):
         with naming(name):
             indices = as_numpy(indices)

@@ -146,7 +146,8 @@ class Sides:
         values = observed.values
         xp = namespace(values)
         m, n = observed.shape
-        self.ones = tuple(xp.ones(size, dtype=values.dtype, device=device(values)) for size in (m, n))
+        kind = {"dtype": values.dtype, "device": device(values)}
+        self.ones = xp.ones(m, **kind), xp.ones(n, **kind)
         pattern = observed.matrix(xp.ones_like(values))
         self.counts = pattern @ self.ones[1], pattern.T @ self.ones[0]
 

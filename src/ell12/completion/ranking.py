@@ -164,15 +164,14 @@ class Interest:
     """
 
     V: Array
-    low: float
-    high: float
+    zero: float  # the rating that no rating counts as: a quarter of the range below the lowest
 
     @classmethod
     def of(cls, observed: Observed) -> Interest:
         """From all ratings, of a rank that hidden ones choose: it doubles as long as the lists get better."""
         low, high = float(observed.values.min()), float(observed.values.max())
         train, hidden = observed.split(HELD_OUT, 0)
-        interest, best = cls(np.zeros((observed.shape[1], 1)), low, high), -np.inf
+        interest, best = cls(np.zeros((observed.shape[1], 1)), low - ((high - low) / 4 or 1.0)), -np.inf
         users, gains = np.unique(hidden.rows), hidden.sparse(hidden.values - low)
         R, rank = interest.matrix(train)[users], 1
         while rank < min(observed.shape):
@@ -184,8 +183,8 @@ class Interest:
         return replace(interest, V=interest._vectors(observed, max(rank // 2, 1)))
 
     def matrix(self, observed: Observed) -> Any:
-        """Ratings as a sparse matrix, the lowest above zero by a quarter of their range."""
-        return observed.sparse(observed.values - self.low + ((self.high - self.low) / 4 or 1.0))
+        """Ratings as a sparse matrix."""
+        return observed.sparse(observed.values - self.zero)
 
     def scores(self, observed: Observed) -> Scores:
         """Those of some users by their ratings; a user without any has the mean of all."""

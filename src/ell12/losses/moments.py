@@ -7,6 +7,8 @@ chunk has gone by.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -170,25 +172,31 @@ def _merge_labels(one: Moments, other: Moments) -> tuple[Array | None, Array | N
         return None, None
     if one.labels.size == 0:  # and of a dtype that says nothing
         return other.labels, other.label_weights
+    both = np.concatenate([one.labels, other.labels]), np.concatenate([one.label_weights, other.label_weights])
+    return _counted(*both)
+
+
+def _counted(y: Array, weight: Array) -> tuple[Array, Array]:
+    """The different labels, and the weight of each."""
     try:
-        labels, codes = np.unique(np.concatenate([one.labels, other.labels]), return_inverse=True)
+        labels, codes = np.unique(y, return_inverse=True)
     except TypeError as error:
-        raise TypeError(f"y must hold labels of one kind: {error}") from error
-    return labels, np.bincount(codes, np.concatenate([one.label_weights, other.label_weights]), labels.size)
+        raise TypeError(f"y must hold labels of one kind, none of them missing: {error}") from error
+    return labels, np.bincount(codes, weight, labels.size)
 
 
 def moments(block: Block, products: bool, role: str) -> Moments:
     """The moments of a block; y is among the columns as a "target", or its "labels" are gathered, or "none" is."""
     with naming(block.name):
-        total: Moments | None = None
+        parts = []
         nothing = (np.zeros((0, block.kind.width)), block.y[:0], np.zeros(0))
         for A, y, given in list(block.slices()) or [nothing]:
             weight = np.ones(len(y)) if given is None else given
-            found = _labels(y, weight) if role == "labels" else ()
-            part = Moments.of(A, _targets(y, role), weight, products, *found)
-            total = part if total is None else total + part
-        assert total is not None
-        return total
+            found = _counted(y, weight) if role == "labels" else ()
+            if found and found[0].size > MOST_CLASSES:
+                raise ValueError(f"y holds over {MOST_CLASSES} different labels; is it meant for regression?")
+            parts.append(Moments.of(A, _targets(y, role), weight, products, *found))
+        return reduce(add, parts)
 
 
 def _targets(y: Array, role: str) -> Array:
@@ -199,13 +207,3 @@ def _targets(y: Array, role: str) -> Array:
         return np.asarray(y[:, None] if y.ndim == 1 else y, dtype=np.float64)
     except ValueError as error:
         raise ValueError(f"y must hold numbers: {error}") from error
-
-
-def _labels(y: Array, weight: Array) -> tuple[Array, Array]:
-    try:
-        labels, codes = np.unique(y, return_inverse=True)
-    except TypeError as error:
-        raise TypeError(f"y must hold labels of one kind, none of them missing: {error}") from error
-    if labels.size > MOST_CLASSES:
-        raise ValueError(f"y holds over {MOST_CLASSES} different labels; is it meant for regression?")
-    return labels, np.bincount(codes, weight, labels.size)

@@ -72,23 +72,6 @@ class FiniteDifference(ArrayOperator):
         parts = self._per_distance([self._backward(y[..., d], first + d) for d in range(count)])
         return sum(parts[1:], parts[0])
 
-    def plus_gram(self, start: Array, weight: float, x: Array) -> Array:
-        """``start + weight D'D x``. In D'D x a pixel has its differences from its neighbours."""
-        if not (type(x) is np.ndarray and type(start) is np.ndarray and x.dtype == start.dtype):
-            return start + weight * self._apply_adjoint(self._apply(x))
-        total, first = start.copy(), x.ndim - self.output_shape[-1]
-        pairs = [(slice(0, -1), slice(1, None))]
-        if self.boundary == "periodic":
-            pairs.append((slice(-1, None), slice(0, 1)))
-        for axis in range(first, x.ndim):
-            distance = 1.0 if self.spacing is None else self.spacing[axis - first]
-            for pair in pairs:
-                here, there = ((*(slice(None),) * axis, part) for part in pair)
-                step = x.dtype.type(weight / distance**2) * (x[there] - x[here])
-                total[here] -= step
-                total[there] += step
-        return total
-
     def _forward(self, x: Array, axis: int) -> Array:
         xp, last = namespace(x), slice_of(x, axis, -1, None)
         end = slice_of(x, axis, 0, 1) - last if self.boundary == "periodic" else xp.zeros_like(last)

@@ -271,21 +271,27 @@ def _by_held_out_data(problem: Any) -> float:
     What is held out carries noise of its own, so that the error it shows is that of the image plus a constant
     (J-invariance; Batson & Royer, Noise2Self, 2019).
     """
-    loss, start = problem.options.loss, problem.first_strength
+    loss, first = problem.options.loss, problem.first_strength
     part = _joined(problem, *_tiles_of(problem)[:2]) if _has_pixels(problem.A) else problem.search()
     kept = np.random.default_rng(0).random(output_shape(part.A)) >= HELD_OUT
     if kept.all() or not kept.any():
         raise ValueError("too few data to hold some out: give alpha, or sigma")
-    seen, unseen = Sampling(kept), Sampling(~kept)
+    seen, unseen, A = Sampling(kept), Sampling(~kept), _kept_part(part.A, kept)
     known, hidden = product(seen, part.y), product(unseen, part.y)
-    rest = replace(part, y=known, A=_kept_part(part.A, kept))
+    # A start that holds what is hidden would predict it the better, the weaker the strength.
+    mask, S = (A.mask, A) if type(A) is Sampling else (kept, seen)
+    if tuple(mask.shape) == tuple(part.start.shape):
+        x0 = filled(adjoint_product(S, known), sent_to_device_of(mask, known), problem.ndim)
+    else:
+        x0 = adjoint_product(A, known)
+    rest = replace(part, y=known, A=A, start=x0)
 
     def error(alpha: float) -> float:
         x = rest.minimised(replace(part.shapes[0], alpha=alpha)).x
         return misfit(loss, product(unseen, product(part.A, x)), hidden)
 
     least = least_strength(loss, problem.penalty(replace(problem.shapes[0], alpha=1.0)))
-    return best_on_log_grid(error, max(start, least), least=least)
+    return best_on_log_grid(error, max(first, least), least=least)
 
 
 def _kept_part(A: Any, kept: np.ndarray) -> Any:

@@ -162,8 +162,9 @@ def summary(
     found, notes = _intervals(model, intervals, X, y, sample_weight=sample_weight, offset=offset)
     scales = None if data is None else deviations(data, np.flatnonzero(coef.any(axis=0))).astype(coef.dtype)
     rows, features = _order(coef if scales is None else coef * scales)
-    columns: dict[str, Any] = {"class": as_numpy(model.classes_)[rows].tolist()} if is_classifier(model) else {}
-    columns = (columns or {"target": rows}) if coef.shape[0] > 1 else {}
+    columns: dict[str, Any] = {}
+    if coef.shape[0] > 1:
+        columns = {"class": as_numpy(model.classes_)[rows]} if is_classifier(model) else {"target": rows}
     columns |= {"feature": [str(names[j]) for j in features], "coefficient": coef[rows, features]}
     if scales is not None:
         columns["per_sd"] = (coef * scales)[rows, features]

@@ -1,7 +1,5 @@
 """What the denoising study measures: images, rules and strengths."""
 
-import math
-
 import numpy as np
 import pytest
 from scipy.ndimage import convolve
@@ -63,12 +61,6 @@ def test_a_run_ends_at_its_limits():
     assert denoising.measure(trial(OURS, max_iter=3))["rules"]["strict"] is None
     timed = denoising.measure(trial(DCA, max_cpu_seconds=0.0))
     assert (timed["status"], timed["n_iter"]) == ("STOPPED", 1)
-
-
-def test_the_search_finds_the_best_strength():
-    found = beyond.best_strength(lambda alpha: 30 - math.log2(alpha / 5) ** 2, 0.3)
-    assert abs(math.log2(found["alpha"] / 5)) <= 0.26
-    assert found["psnr"] == max(psnr for _, psnr in found["tried"])
 
 
 @pytest.mark.parametrize(("study", "image"), [(beyond.WEIGHTS, "Discs"), (beyond.BLUR, "Rectangles")])
