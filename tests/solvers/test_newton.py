@@ -145,7 +145,7 @@ def test_more_entries_than_rows_make_the_hessian_singular_at_first():
     x0 = np.random.default_rng(0).standard_normal(240)  # all 240 entries are in the support, of rank 60
     result = newton(loss, penalty, x0, SupportNewton(switch=math.inf))
     assert result.converged
-    assert result.n_iter < 2000
+    assert result.n_iter < 200
     assert np.count_nonzero(result.x) <= 60
 
 
@@ -221,4 +221,4 @@ def test_it_does_not_wait_for_nmapg_where_columns_have_units_of_their_own(seed):
     y = X[:, :20] @ (random.standard_normal(20) / X[:, :20].std(axis=0)) > 0
     model = L12Classifier().fit(X, y)
     assert model.results_[0].converged
-    assert model.n_iter_[0] < 2000
+    assert model.n_iter_[0] < 1500

@@ -45,6 +45,17 @@ def test_the_result_says_how_many_starts_reached_the_best_value():
     assert "of 4 starts at the best value" in minimize(loss, penalty, solver=Restarts(3)).solver
 
 
+def test_by_default_there_are_starts_where_a_column_in_use_is_nearly_that_of_another():
+    loss, penalty = problem(0)
+    alike = minimize(loss, penalty, solver=Restarts())
+    A = np.random.default_rng(0).standard_normal((32, 96))
+    others = minimize(SquaredLoss(A, A[:, :3].sum(axis=1)), L12(0.5), solver=Restarts())
+    copied = np.hstack([A, A[:, :1] + 0.1 * A[:, 1:2]])
+    one_alike = minimize(SquaredLoss(copied, A[:, :3].sum(axis=1)), L12(0.5), solver=Restarts())
+    starts = [result.solver.split(" starts")[0].split()[-1] for result in (alike, others, one_alike)]
+    assert starts == ["201", "1", "201"]
+
+
 def test_the_same_seed_gives_the_same_bits_and_the_inner_solver_may_be_chosen():
     loss, penalty = problem(2)
     for solver in (Restarts(5, random_state=3), Restarts(5, solver=FISTA())):

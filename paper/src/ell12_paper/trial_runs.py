@@ -25,7 +25,7 @@ from ell12_paper.studies.images import names
 # Times compare only where every method has one thread.
 LIBRARIES = ("BLIS", "MKL", "NUMBA", "OMP", "OPENBLAS")
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in LIBRARIES}
-# Settings that tell trials apart.
+# Settings that distinguish trials.
 LABEL = ("setup", "study", "image", "penalty", "case", "d", "lines", "i", "l2_weight", "method", "repeat")
 
 

@@ -121,7 +121,7 @@ def logarithms(values: Values) -> Values:
 
 
 def differs(first: Values, second: Values) -> bool | None:
-    """Whether the paired t-test over shared repeats tells two methods apart at 95 %; None with fewer than two.
+    """Whether two methods differ by the paired t-test at 95 % over shared repeats; None with fewer than two.
 
     Examples
     --------
@@ -140,7 +140,7 @@ def differs(first: Values, second: Values) -> bool | None:
 
 
 def comparable(values_by_method: Mapping[str, Values], lowest: bool = True) -> set[str]:
-    """The best method by its mean, and those that the paired t-test at 95 % does not tell apart from it.
+    """The best method by its mean, and those that do not differ from it significantly.
 
     Means are taken over the repeats that all methods have; with fewer than two of these nothing is best.
 

@@ -92,6 +92,10 @@ class SmoothProblem:
         changes = self.penalty.sign_changes(current.point.x, as_array_of(full, current.point.x))
         return (current.x != 0) & as_numpy(changes)
 
+    def may_grow(self, current: EvaluatedPoint) -> bool:
+        """Whether entries that are zero violate the condition, so that they may enter."""
+        return bool(current.slope[current.x == 0].any())
+
     def fits(self, columns: int) -> bool:
         """Whether a dense Hessian in this number of columns is small compared with the data."""
         return columns <= self.loss.most_columns
@@ -127,6 +131,10 @@ class PiecewiseProblem(SmoothProblem):
     def support(self, current: EvaluatedPoint) -> Any:
         """The columns in use, and those that have no kink."""
         return np.flatnonzero((current.x != 0) | ~as_numpy(self.penalty.kinks(current.point.x)))
+
+    def may_grow(self, current: EvaluatedPoint) -> bool:
+        """The same; not while there are more entries than rows, whose columns are dependent."""
+        return np.count_nonzero(current.x) <= current.point.prediction.shape[0] and super().may_grow(current)
 
     def crossing(self, current: EvaluatedPoint, full: Any) -> Any:
         """Which entries would meet a kink at zero on the way to an x."""
@@ -168,7 +176,7 @@ class _NewtonSolver:
             while progress:
                 new = take_newton_step(current)
                 old, current = current, new or current
-                if new is None or current.slope[current.x == 0].any():  # others may enter
+                if new is None or problem.may_grow(current):
                     current = problem.lower(take_proximal_step(current.point), current)
                 yield current.iterate
                 progress = new is not None and problem.is_progress(old, current)
