@@ -1,8 +1,5 @@
-"""Docstrings hold what a reader needs: examples that can be pasted, defaults of parameters, standard terms."""
+"""The package and its pages use the standard terms."""
 
-import ast
-import builtins
-import doctest
 import io
 import re
 import tokenize
@@ -43,45 +40,6 @@ DIALECT = {
     "follower": "screened path",
     "annex": "package",
 }
-
-
-def documented(path):
-    """The docstrings of a file, each with the name of what it describes."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    kinds = ast.Module | ast.ClassDef | ast.FunctionDef
-    nodes = [node for node in ast.walk(tree) if isinstance(node, kinds)]
-    return [(getattr(node, "name", path.name), ast.get_docstring(node) or "") for node in nodes]
-
-
-def bound_names(tree):
-    """What a piece of code imports, assigns or defines, at any depth."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield from ((alias.asname or alias.name).split(".")[0] for alias in node.names)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-            yield node.name
-        elif isinstance(node, ast.arg):
-            yield node.arg
-
-
-def unbound_names(docstring):
-    """The names that an example uses without having imported or defined them."""
-    tree = ast.parse("".join(example.source for example in doctest.DocTestParser().get_examples(docstring)))
-    known = {*dir(builtins), *bound_names(tree)}
-    return sorted({node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - known)
-
-
-def test_every_example_of_a_docstring_can_be_pasted():
-    lacking, seen = {}, 0
-    for path in SOURCES:
-        for name, docstring in documented(path):
-            seen += ">>>" in docstring
-            if unbound := unbound_names(docstring):
-                lacking[f"{path.name}: {name}"] = unbound
-    assert seen > 150
-    assert lacking == {}
 
 
 def words_of(text):
