@@ -29,6 +29,7 @@ CALLS = [
     ("X", lambda: ell12.L12Classifier().fit(A[:-1], b > 0)),
     ("sample_weight", lambda: ell12.L12Regressor().fit(A, b, sample_weight="")),
     ("sample_weight", lambda: ell12.L12Regressor().fit(A, b, sample_weight=[])),
+    ("sample_weight", lambda: ell12.L12CoxRegressor().fit(A, np.exp(b), sample_weight=1e-300)),
     ("n_jobs", lambda: ell12.L12RegressorCV(n_jobs=10**30).fit(A, b)),
     ("y", lambda: ell12.L12CoxRegressor().fit(A, np.c_[b, 0 * b])),
     ("b", lambda: ell12.losses.MultinomialLoss(A, np.full(12, np.inf))),

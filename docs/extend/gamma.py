@@ -96,6 +96,10 @@ class Gamma(Family):
         """How badly eta predicts each amount: what cross-validation compares."""
         return 2 * (y * np.exp(-eta) - 1 - np.log(y) + eta)
 
+    def level(self, y, sample_weight, offset):
+        """The intercept without features: where a fit begins, and what its score is compared with."""
+        return np.log(np.average(y * np.exp(-offset), weights=sample_weight))
+
 
 # [end]
 def amounts(seed=0, shape=(200, 500)):

@@ -246,6 +246,7 @@ BOTH = np.column_stack([COUNTS, COUNTS])
         ({"loss": "poisson"}, COUNTS - 5, None, "y must hold counts"),
         ({"loss": "poisson"}, 0 * COUNTS, None, "no count above 0"),
         ({"loss": "poisson"}, COUNTS, OFFSET[:3], "offset must have shape"),
+        ({}, COUNTS.astype(np.float32), 10**30, "offset must have shape"),
         ({"loss": "poisson"}, COUNTS, np.full(N, np.nan), "offset"),
         ({}, BOTH, OFFSET, "offset needs one target"),
         ({"loss": "gamma"}, COUNTS, None, "loss"),

@@ -1,7 +1,9 @@
 """One surface: any penalty and any loss as an object, inside scikit-learn's tools; what fits report."""
 
 import pickle
+import runpy
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,8 +28,7 @@ from ell12 import (
     L12RegressorCV,
     information_criteria,
 )
-from ell12.linear_model import Family, Huber
-from ell12.losses import LinearLoss
+from ell12.linear_model import Huber
 from ell12.penalties import CappedL1, LogSum, PenaltyBase
 
 RANDOM = np.random.default_rng(5)
@@ -70,36 +71,7 @@ class Pairs(PenaltyBase):
         return self._groups(x).prox(x, step)
 
 
-class GammaLoss(LinearLoss):
-    """``b exp(-eta) + eta``: amounts b > 0."""
-
-    second_bound = np.inf
-
-    def _pointwise(self, eta):
-        return self.b * np.exp(-eta) + eta
-
-    def _slope(self, eta):
-        return 1 - self.b * np.exp(-eta)
-
-    def _second(self, eta):
-        return self.b * np.exp(-eta)
-
-
-@dataclass(frozen=True)
-class Gamma(Family):
-    def loss(self, A, y, *, sample_weight, offset, scale):
-        return GammaLoss(A, y * np.exp(-offset), sample_weight=sample_weight, scale=scale)
-
-    def mean(self, eta):
-        return np.exp(eta)
-
-    def deviance(self, y, eta):
-        return 2 * (y * np.exp(-eta) - 1 - np.log(y) + eta)
-
-    def level(self, y, sample_weight, offset):
-        return np.log(np.average(y * np.exp(-offset), weights=sample_weight))
-
-
+Gamma = runpy.run_path(str(Path(__file__).parents[2] / "docs" / "extend" / "gamma.py"))["Gamma"]
 PENALTIES = [L1(), MCP(), LogSum(), CappedL1(), GroupL12(np.arange(12) // 2), Firm(), Pairs()]
 CHECKED = [
     *(L12Regressor(penalty=penalty) for penalty in (L1(), MCP(), Firm(), Pairs())),

@@ -21,10 +21,10 @@ from ell12.linear_model.fit_problem import Data, FitProblem, check_numpy, follow
 from ell12.linear_model.row_fits import (
     Descents,
     can_step,
+    check_features,
     classification_problems,
     is_chunked,
     map_rows,
-    note_features,
     score_rows,
 )
 from ell12.linear_model.sparse_model import SparseLinearModel, keep_arguments
@@ -135,7 +135,7 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         self._chunks = None
         if is_chunked(X):
             self._check_chunks("data in chunks", Logistic)
-            note_features(self, X)
+            check_features(self, X, reset=True)
             if self.class_weight is not None:
                 raise ValueError("class_weight needs data in memory: give sample_weight for data in chunks")
             self.classes_, problems = classification_problems(X, y, sample_weight, self.fit_intercept)

@@ -18,9 +18,9 @@ from ell12.linear_model.row_fits import (
     Chunks,
     Descents,
     can_step,
+    check_features,
     is_chunked,
     map_rows,
-    note_features,
     regression_problems,
     score_rows,
 )
@@ -161,7 +161,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         self._chunks = None
         if is_chunked(X) and offset is None:
             self._check_chunks("data in chunks", Squared)
-            note_features(self, X)
+            check_features(self, X, reset=True)
             problems = regression_problems(X, y, sample_weight, self.fit_intercept, is_joint(self.penalty))
             self._fit_problems(problems, self._given_penalty(), single=np.ndim(y) == 1)
             return self
@@ -353,8 +353,9 @@ def _columns(y: Array) -> list[Array]:
 def as_offset(offset: Any, y: Array) -> Array:
     """The offset as an array of the kind of y, one finite number for each row."""
     with naming("offset"):
-        offset = convert(namespace(y).asarray(follow(offset, y)), y.dtype, "offset")
-    if tuple(offset.shape) != (y.shape[0],):
-        raise ValueError(f"offset must have shape ({y.shape[0]},), one number for each sample; got {offset.shape}")
+        offset = namespace(y).asarray(follow(offset, y))
+        if tuple(offset.shape) != (y.shape[0],):
+            raise ValueError(f"offset must have shape ({y.shape[0]},), one for each sample; got {offset.shape}")
+        offset = convert(offset, y.dtype, "offset")
     check_entries(offset, "offset")
     return offset

@@ -142,17 +142,13 @@ def check_in_memory(X: Any, model: Any) -> None:
         )
 
 
-def note_features(model: Any, X: Any) -> None:
-    """Remember the number of features, and their names where X has some."""
-    _check_matrix(X)
-    check_columns(model, X, reset=True)
-
-
-def _check_matrix(X: Any) -> None:
+def check_features(model: Any, X: Any, *, reset: bool = False) -> None:
+    """Compare the number of features and their names with those of the fit, or keep them."""
     if not isinstance(getattr(X, "ndim", None), int):
         raise TypeError(f"X must be a dask array or DataFrame, got a Dask {type(X).__name__}")
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: a Dask {type(X).__name__}")
+    check_columns(model, X, reset=reset)
 
 
 def _labels(y: Any, *, warn: bool = False) -> Any:
@@ -206,8 +202,7 @@ def _nameless(method: Callable[[Any], Array], X: Any) -> Callable[[Any], Array]:
     """The method for chunks of X, which have no names of columns: the names of X are checked here."""
     model = method.__self__  # type: ignore[attr-defined]
     check_is_fitted(model)
-    _check_matrix(X)
-    check_columns(model, X)
+    check_features(model, X)
     nameless = copy.copy(model)
     vars(nameless).pop("feature_names_in_", None)
     return getattr(nameless, method.__name__)

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, assert_all_finite, check_is_fitted, validate_data
 
-from ell12.backend import all_finite, as_numpy, indices_like, namespace, square_fits
+from ell12.backend import as_numpy, indices_like, namespace, square_fits
 from ell12.checks import check_container, check_entries, check_flags, check_scalars, naming
 from ell12.linear_model.families import Squared
 from ell12.linear_model.fit_problem import (
@@ -156,8 +156,7 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
             with naming("sample_weight"):
                 sample_weight = follow(sample_weight, X)
                 sample_weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
-            if not all_finite(sample_weight):
-                raise ValueError("sample_weight must hold finite numbers >= 0 only")
+            check_entries(sample_weight, "sample_weight")
         return X, follow(y, X), sample_weight
 
     def _check_numbers(self) -> None:

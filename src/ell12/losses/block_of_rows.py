@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ell12.backend import all_finite, as_array_of, as_floating, as_numpy, is_array, namespace, refuse_masked
-from ell12.checks import check_entries, naming
+from ell12.backend import as_array_of, as_floating, as_numpy, is_array, namespace, refuse_masked
+from ell12.checks import check_entries, check_numbers, naming
 from ell12.losses.sum_over_rows import LinearLoss
 from ell12.operators import ArrayOperator, adjoint, as_operator, dtype_of, output_shape
 from ell12.operators.centering import CenteredColumns
@@ -135,8 +135,6 @@ def make_block(kind: BlockKind, number: int, A: Any, y: Any, weight: Any) -> Blo
         if A.shape[1] != kind.width:
             raise ValueError(f"it has {A.shape[1]} columns, where X has {kind.width}")
         y, weight = check_beside(A.shape[0], y, weight)
-        if y.dtype.kind == "f":
-            check_entries(y, "y")
     return Block(kind, name, A, y, weight)
 
 
@@ -144,19 +142,17 @@ def check_beside(count: int, y: Any, weight: Any) -> tuple[Array, Array | None]:
     """The observations and weights of ``count`` rows as arrays; what is wrong with them is an error."""
     refuse_masked(y, "y")
     refuse_masked(weight, "sample_weight")
-    y, weight = as_numpy(y), None if weight is None else np.asarray(as_numpy(weight), dtype=np.float64)
+    y, weight = as_numpy(y), None if weight is None else as_numpy(weight)
     for label, rows in (("y", y), ("sample_weight", weight)):
-        if rows is None:
-            continue
-        if len(rows) != count:
+        if rows is not None and len(rows) != count:
             raise ValueError(f"it has {count} rows of X and {len(rows)} of {label}; chunk them alike")
-        if rows.dtype.kind == "c":
-            raise TypeError(f"{label} must hold real numbers, got {rows.dtype}")
-        if rows.dtype.kind == "f" and not all_finite(rows):
-            raise ValueError(f"{label} holds NaN or infinity; every entry must be finite")
-    if weight is not None and weight.size and weight.min() < 0:
-        raise ValueError("sample_weight must hold finite numbers >= 0 only")
-    return y, weight
+    if y.dtype.kind == "c":
+        raise TypeError(f"y must hold real numbers, got {y.dtype}")
+    if y.dtype.kind == "f":
+        check_entries(y, "y")
+    if weight is not None:
+        check_numbers(sample_weight=weight)
+    return y, None if weight is None else weight.astype(np.float64)
 
 
 def evaluate(block: Block, points: Array, target: Any = None) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,6 @@ from ell12.backend import (
     inner,
     is_array,
     is_complex,
-    is_number,
     is_numpy,
     namespace,
     real_dtype,
@@ -149,11 +149,10 @@ def reconstruct_mri(
     >>> bool(np.abs(image - clean).max() < 0.02)
     True
     """
-    plain = alpha is None and solver is None and isinstance(penalty, TotalVariationL12)
-    plain = plain and penalty.smoothing is None and penalty.boundary == "periodic"
-    if is_number(sigma) and sigma == 0 and plain:
-        solver = NOISE_FREE_SOLVER
     options = Options(alpha, penalty, sigma, "squared", channel_axis, solver, tol, max_iter, run, return_result)
+    automatic = options.alpha is None and solver is None and penalty.smoothing is None
+    if automatic and sigma == 0 and penalty.boundary == "periodic":
+        options = replace(options, solver=NOISE_FREE_SOLVER)
     check_flags(real=False if real is None else real)
     refuse_masked(data, "data")
     mask = as_mask(mask)
@@ -245,9 +244,7 @@ def blur(kernel: Any, y: Array, ndim: int, boundary: str) -> Any:
         raise TypeError(f"psf must be a NumPy array or one like the image, got {type(kernel).__name__}")
     check_entries(kernel, "psf")
     if len(kernel.shape) != ndim:
-        raise ValueError(
-            f"psf must have {ndim} axes like one channel of the image, got shape {tuple(kernel.shape)}"
-        )
+        raise ValueError(f"psf must have {ndim} axes like one channel, got shape {tuple(kernel.shape)}")
     if type(kernel) is type(y) and not is_complex(kernel):
         kernel = namespace(kernel).astype(kernel, real_dtype(y))
     shape = tuple(y.shape)[len(y.shape) - ndim :]
@@ -266,9 +263,7 @@ def fourier_samples(y: Array, mask: Array, channels: bool, real: bool) -> tuple[
         y = one @ y
     elif tuple(y.shape) != output_shape(A):
         count = output_shape(A)[-1]
-        raise ValueError(
-            f"data must have the mask's shape or hold its {count} samples, got shape {tuple(y.shape)}"
-        )
+        raise ValueError(f"data must have the mask's shape or its {count} samples, got {tuple(y.shape)}")
     xp = namespace(y)
     y = y if is_complex(y) else y + xp.zeros_like(y) * 1j
     return (xp.stack([xp.real(y), xp.imag(y)], axis=-1), maps.RealInput(A)) if real else (y, A)

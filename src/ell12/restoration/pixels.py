@@ -64,10 +64,8 @@ def refuse_far(image: Any, name: str = "image") -> None:
     """Raise on arrays of Dask and Zarr."""
     kind = type(image).__module__.partition(".")[0]
     if kind in ("dask", "zarr"):
-        raise TypeError(
-            f"{name} is an array of {kind.title()}: give it to ell12.distributed.denoise_tv or inpaint_tv, or a "
-            "NumPy array"
-        )
+        functions = "ell12.distributed.denoise_tv or inpaint_tv"
+        raise TypeError(f"{name} is an array of {kind.title()}: give it to {functions}, or a NumPy array")
 
 
 def as_pixels(image: Array, name: str = "image") -> Array:
@@ -97,9 +95,7 @@ def channels_first(image: Array, channel_axis: int | None) -> tuple[Array, int]:
     if channel_axis is None:
         return image, ndim
     if not isinstance(channel_axis, int | np.integer) or not -ndim <= channel_axis < ndim:
-        raise ValueError(
-            f"channel_axis {channel_axis!r} is out of range for an image of shape {tuple(image.shape)}"
-        )
+        raise ValueError(f"channel_axis {channel_axis!r} is out of range for the shape {tuple(image.shape)}")
     if ndim == 1:
         raise ValueError("an image with channels needs an axis besides channel_axis")
     moved = namespace(image).moveaxis(image, int(channel_axis), 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Literal, Protocol, Unpack, overload
 
@@ -158,9 +158,7 @@ class Options:
         if self.sigma is not None:
             check_scalars(sigma=self.sigma)
         if self.solver is not None and not offers(self.solver, ImageSolver):
-            raise ValueError(
-                f"solver must be None or one for total variation, such as GrowingADMM(), got {self.solver!r}"
-            )
+            raise ValueError(f"solver must be None or one of ell12.restoration, got {self.solver!r}")
         if is_number(self.alpha):
             check_scalars(alpha=self.alpha)
             object.__setattr__(self, "alpha", float(self.alpha))
@@ -168,10 +166,7 @@ class Options:
             raise ValueError(f"alpha must be a number, 'held-out' or None, got {self.alpha!r}")
         self._set_shapes(self.penalty if isinstance(self.penalty, tuple) else (self.penalty,))
         if self.loss != "squared" and self.solver is not None and self.solver.smooths:
-            raise ValueError(
-                f"loss={self.loss!r} needs a solver of the true objective, such as GrowingADMM(), "
-                f"got {self.solver!r}"
-            )
+            raise ValueError(f"loss={self.loss!r} needs a solver of the true objective, got {self.solver!r}")
 
     def _set_shapes(self, shapes: tuple[Any, ...]) -> None:
         """Check the penalties to choose from, and take the strength out of them."""
@@ -214,7 +209,7 @@ class ImageProblem:
     rule: Callable[[float, float], float] = strength_for_noise
     base_tol: float = 0.005
     scale: float | None = None
-    opponents: bool = field(default=False)  # whether the unknown are colours along opponent axes
+    opponents: bool = False  # whether the unknown are colours along opponent axes
 
     @property
     def shapes(self) -> tuple[TotalVariationL12, ...]:
@@ -333,7 +328,6 @@ class ImageProblem:
     def penalty(self, penalty: TotalVariationL12) -> TotalVariationL12:
         """The penalty with all that the problem decides: axes, colours and the automatic smoothing."""
         kind = ColourVariation if self.opponents else TotalVariationL12
-        values = {f.name: vars(penalty)[f.name] for f in fields(TotalVariationL12)}
         if penalty.spacing is not None and len(penalty.spacing) > 1:
             as_spacing(penalty.spacing, self.ndim)
         smoothing = penalty.smoothing
@@ -341,7 +335,7 @@ class ImageProblem:
             # Rounding of size r changes the gradient by r alpha / smoothing, at most by that at which a run ends.
             least = math.sqrt(penalty.strength * self._rounding / self.base_tol)
             smoothing = max(SMOOTHED * self.spread * (min(1.0, self.options.tol / self.base_tol) or 1.0), least)
-        return kind(**values | {"ndim": self.ndim, "smoothing": smoothing})
+        return kind(**vars(penalty) | {"ndim": self.ndim, "smoothing": smoothing})
 
     @cached_property
     def _rounding(self) -> float:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from ell12.backend import inner, namespace
+from ell12.checks import check_counts
 from ell12.operators import sent_to_device_of
 from ell12.operators.image_operators import Identity, Sampling
 from ell12.protocols import Array, Iterate, Loss, Needs, Penalty, Point, Solver
@@ -120,8 +121,7 @@ class SmoothedGradient:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        if self.threads is not None and (not isinstance(self.threads, int) or self.threads < 1):
-            raise ValueError(f"threads must be a whole number >= 1, got {self.threads!r}")
+        check_counts(least=1, threads=self.threads)
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate for four steps."""

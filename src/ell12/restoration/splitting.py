@@ -63,9 +63,7 @@ class AlternatingMinimization:
         """Yield one iterate a round."""
         smooth.check_smoothing(penalty, smooths=True, bounded=False)
         if loss.scale > 1 or loss.sample_weight is not None:  # then A'A does not bound the curvature
-            raise ValueError(
-                f"AlternatingMinimization needs a loss of scale <= 1 without sample_weight, got {loss!r}"
-            )
+            raise ValueError(f"this solver needs a loss of scale <= 1 without sample_weight, got {loss!r}")
         step = self._step(loss, penalty, start.x)
         D = penalty.differences(start.x)
         # W = 0: the quadratic mu/2 ||D x||^2 in place of the penalty.

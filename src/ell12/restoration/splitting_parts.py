@@ -55,10 +55,7 @@ class SplitPrediction:
 
     def __init__(self, loss: Any, x: Array) -> None:
         if not offers(loss, SplitLoss):
-            raise ValueError(
-                "this solver needs a SquaredLoss of scale 1 without sample_weight, or a loss with "
-                f"prediction_prox, got {loss!r}"
-            )
+            raise ValueError(f"this solver needs a SquaredLoss of scale 1 or prediction_prox, got {loss!r}")
         self.loss = loss
         self.S, self.A = _parts(loss.A)
         self.v = product(self.A, x)
@@ -123,10 +120,8 @@ def has_exact_solver(A: Any, penalty: Any, x: Array) -> bool:
 def exact_solver(A: Any, penalty: Any, x: Array) -> Solve:
     """The exact solution for images like x, by the Fourier or, at Neumann boundaries, the cosine transform."""
     if not has_exact_solver(A, penalty, x):
-        raise ValueError(
-            "an exact step needs denoising (at Neumann boundaries of a NumPy array), or a Convolution or "
-            "FourierSampling with boundary='periodic'; use inner='cg', or SmoothedGradient()"
-        )
+        kinds = "denoising (at Neumann boundaries of a NumPy array), or a Convolution or FourierSampling"
+        raise ValueError(f"an exact step needs {kinds} with boundary='periodic'; use inner='cg'")
     fourier = penalty.boundary == "periodic"
     shape = tuple(x.shape)[len(x.shape) - penalty.ndim :]
     laplacian = as_array_of(difference_symbol(shape, penalty.boundary, penalty.relative_spacing), x)
