@@ -212,12 +212,6 @@ def test_derivatives_of_complex_vectors_agree_with_differences(autodiff):
         np.testing.assert_allclose(found, differences(function, points), atol=1e-7)
 
 
-def test_moreau_has_the_derivative_of_an_envelope(autodiff):
-    z = np.array([3.0, -4.0, 0.5, 0.0])
-    found = jacobians(autodiff, lambda z: moreau_l12(z, 1.0), [z])
-    np.testing.assert_allclose(found, [z - prox_l12(z, 1.0)], rtol=1e-12, atol=1e-14)
-
-
 ANYWHERE = {  # functions of z, t and l2_weight in one vector
     "prox_l12": with_scalars,
     "weights": lambda p: with_scalars(p, weights=[0.0, 1.0, np.inf, 0.0]),
@@ -240,16 +234,6 @@ def test_no_derivative_is_nan(autodiff, name):
         smooth = found.reshape(len(scales), len(where), len(l2_weights), 4, 6)[:, 0, :, :, :4]
         exact = [exact_jacobian(np.array(where[0]), 1.0, w) for w in l2_weights]
         np.testing.assert_allclose(smooth, np.stack(len(scales) * [exact]), rtol=1e-12, atol=1e-14)
-
-
-def test_torch_gradcheck():
-    torch = pytest.importorskip("torch", reason="torch is not installed")
-    z = torch.tensor([[3.0, -4.0, 0.5], [0.2, -0.7, 0.1]], dtype=torch.float64, requires_grad=True)
-    t = torch.tensor([1.0, 0.9], dtype=torch.float64, requires_grad=True)
-    l2_weight = torch.tensor(0.8, dtype=torch.float64, requires_grad=True)
-    call = lambda z, t, l2_weight: prox_l12(z, t, l2_weight=l2_weight, axis=1)  # noqa: E731
-    assert torch.autograd.gradcheck(call, (z, t, l2_weight))
-    assert torch.autograd.gradcheck(lambda z: prox_l12(torch.complex(z, 0.5 * z), 1.0, axis=1), (z,))
 
 
 @pytest.mark.parametrize("backend", ["jax-float32", "jax-float64"], indirect=True)

@@ -105,16 +105,9 @@ def test_the_solver_suits_the_problem():
     ("options", "message"),
     [
         ({"max_rank": 0}, "max_rank"),
-        ({"max_rank": "most"}, "max_rank"),
-        ({"scale": "rows"}, "scale"),
         ({"center": "rows"}, "center must be 'auto' or 'mean' or 'columns' or 'biases', got 'rows'"),
-        ({"center": ["rows"]}, "center"),
-        ({"tol": "small"}, "tol must be a number >= 0, got 'small'"),
         ({"tol": None}, "tol must be a number >= 0, got None"),
-        ({"tol": np.ones(2)}, "tol must be a number >= 0"),
-        ({"max_iter": "many"}, "max_iter must be a whole number >= 0, got 'many'"),
         ({"max_iter": 1.5}, "max_iter must be a whole number"),
-        ({"random_state": "x"}, "random_state"),
         *(({"alpha": alpha}, "alpha") for alpha in ("best", -1.0, np.inf, "holdout")),
     ],
 )

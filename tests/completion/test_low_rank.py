@@ -5,7 +5,7 @@ import pytest
 
 from ell12 import LowRank
 from ell12.completion import low_rank
-from ell12.completion.low_rank import gathered_sums_of_products, sums_of_products
+from ell12.completion.low_rank import gathered_sums_of_products
 
 
 @pytest.fixture
@@ -41,19 +41,6 @@ def test_truncation_is_the_nearest_matrix_of_the_rank(factors):
     assert (X.truncate(2).rank, X.truncate(0).rank) == (2, 0)
     assert np.linalg.norm(X.to_array() - X.truncate(2).to_array()) == pytest.approx(np.hypot(*X.s[2:]))
     assert X.truncate(9) is X
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_compiled_entries_agree_with_gathered_ones(dtype, monkeypatch):
-    pytest.importorskip("numba")
-    random = np.random.default_rng(2)
-    W, H = random.standard_normal((40, 7)).astype(dtype), random.standard_normal((30, 7)).astype(dtype)
-    rows, columns = random.integers(0, 40, 500).astype(np.int32), random.integers(0, 30, 500).astype(np.int32)
-    monkeypatch.setattr(low_rank, "COMPILED_FROM", 1)
-    found = sums_of_products(np.asfortranarray(W), H[::-1], rows, columns)
-    expected = gathered_sums_of_products(W, H[::-1], rows, columns)
-    assert found.dtype == dtype
-    np.testing.assert_allclose(found, expected, rtol=1e-4 if dtype == np.float32 else 1e-11, atol=1e-6)
 
 
 def test_entries_in_chunks(factors, monkeypatch):

@@ -278,17 +278,6 @@ def test_no_columns_and_equal_ones():
     assert np.isnan(ndcg(np.zeros((2, 1), dtype=int), 0 * gains))
 
 
-@pytest.mark.parametrize("n", [1, 5, 30])
-def test_ndcg_of_lists_is_that_of_scikit_learn(n):
-    random = np.random.default_rng(3)
-    scores, rated = random.standard_normal((15, 30)), random.random((15, 30)) < 0.2
-    gains = np.where(rated, random.random((15, 30)) + 0.1, 0.0)
-    gains[3] = 0.0  # a row without a gain does not count
-    some = gains.any(axis=1)
-    found = ndcg(np.argsort(-scores, axis=1)[:, :n], scipy.sparse.csr_array(gains))
-    assert found == pytest.approx(ndcg_score(gains[some], scores[some], k=n))
-
-
 @pytest.mark.parametrize(("ids", "nobody"), [(np.array([10, 20, 30]), -1), (np.array(["a", "b", "c"]), "")])
 def test_recommendations_as_a_frame_leave_out_what_fills_up(ids, nobody):
     found = np.array([[2, 0], [1, -1]]), np.array([[7.0, 3.0], [4.0, np.nan]])

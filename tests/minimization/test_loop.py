@@ -43,14 +43,14 @@ def test_converged_means_that_the_certificate_holds(loss):
         assert result.stationarity <= tol
 
 
-def test_a_rosy_solver_is_not_believed(loss):
+def test_an_optimistic_solver_is_not_believed(loss):
     @dataclass(frozen=True)
-    class Rosy(Solver):
+    class Optimistic(Solver):
         def iterates(self, loss, penalty, start):
             for iterate in NonmonotoneAPG().iterates(loss, penalty, start):
                 yield Iterate(iterate.point, iterate.objective, 0.0)
 
-    result = minimize(loss, L12(1e-3), solver=Rosy(), tol=1e-4, max_iter=10**5)
+    result = minimize(loss, L12(1e-3), solver=Optimistic(), tol=1e-4, max_iter=10**5)
     assert result.converged
     assert stationarity(loss, L12(1e-3), result.x) <= 1e-4
     assert result.n_iter > 100
@@ -70,12 +70,6 @@ def test_measures_are_not_timed(loss):
     measure = {"slow": lambda x: time.sleep(0.1) or 0.0}
     result = minimize(loss, L12(1e-3), solver=NonmonotoneAPG(), tol=0, max_iter=10, run=Run(measure=measure))
     assert result.history["seconds"][-1] < 0.9  # of 1.1 that passed
-
-
-def test_stop_sees_the_history_and_ends_the_run(loss):
-    result = minimize(loss, L12(1e-3), tol=0, run=Run(callback=lambda history: len(history["objective"]) == 8))
-    assert result.status is Status.STOPPED
-    assert result.n_iter == 7
 
 
 @pytest.mark.parametrize("where", ["solver", "measure"])
@@ -111,25 +105,6 @@ def test_an_objective_that_overflows_ends_the_run(loss):
     assert np.all(np.isfinite(result.x))
 
 
-def test_alpha_zero_is_least_squares():
-    random = np.random.default_rng(0)
-    A, b = random.standard_normal((30, 8)), random.standard_normal(30)
-    result = minimize(SquaredLoss(A, b), L12(0.0), tol=1e-9)
-    assert result.converged
-    np.testing.assert_allclose(result.x, np.linalg.lstsq(A, b, rcond=None)[0], atol=1e-8)
-
-
-def test_zero_columns_and_a_zero_matrix():
-    A = np.random.default_rng(0).standard_normal((20, 10))
-    A[:, 3] = 0
-    result = minimize(SquaredLoss(A, np.ones(20)), L12(0.1), tol=1e-8)
-    assert result.converged
-    assert result.x[3] == 0
-    result = minimize(SquaredLoss(np.zeros((5, 4)), np.ones(5)), L12(0.1))
-    assert result.converged
-    assert not np.any(result.x)
-
-
 @pytest.mark.parametrize("scale", [1e-150, 1e-8, 1e8, 1e150])
 def test_huge_and_tiny_scales(problem, scale):
     expected = minimize(SquaredLoss(problem.A, problem.b), L12(1e-2), tol=1e-6)
@@ -138,7 +113,12 @@ def test_huge_and_tiny_scales(problem, scale):
     np.testing.assert_allclose(result.x / scale, expected.x, atol=1e-6)
 
 
-def test_a_start_outside_the_constraint_is_refused(loss):
+def test_a_start_is_taken_in_the_precision_of_the_loss_and_must_fit_it(loss):
+    single = SquaredLoss(np.eye(3, dtype=np.float32), np.ones(3))
+    assert minimize(single, L12(0.1), np.ones(3)).x.dtype == np.float32
+    for x in (np.ones(4), 1.0, ["a", "b", "c"]):
+        with pytest.raises((TypeError, ValueError), match=r"^x0 "):
+            minimize(single, L12(0.1), x)
     with pytest.raises(ValueError, match="x0"):
         minimize(loss, L12(1e-3, positive=True), np.full(200, -1.0))
 

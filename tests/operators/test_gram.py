@@ -96,25 +96,16 @@ STORED = ["C", "F", "csr", "csc"]
 
 
 @pytest.mark.parametrize("form", STORED)
-def test_sets_that_change_slowly(form):
+def test_sets_that_change_slowly_and_curvatures_have_their_products(form):
     A, weight = matrix(30, 20)
-    store = ColumnStore(FORMS[form](A))
-    random = np.random.default_rng(1)
-    for columns in map(np.array, ([3, 5], [5, 3, 7], [0, 5, 19], [3], range(20))):
+    store, random = ColumnStore(FORMS[form](A)), np.random.default_rng(1)
+    sets = [[3, 5], [5, 3, 7], [0, 5, 19], [3], range(20), range(20), [1, 4, 6]]
+    curvatures = [*4 * [weight], weight.copy(), weight + 1, weight]
+    for columns, curvature in zip(map(np.array, sets), curvatures, strict=True):
         x = random.standard_normal(columns.size)
-        expected = A[:, columns].T @ (weight[:, None] * A[:, columns])
-        np.testing.assert_allclose(store.gram(weight, columns), expected, atol=1e-13)
-        np.testing.assert_allclose(store.product_within(x, columns), A[:, columns] @ x, atol=1e-13)
-
-
-@pytest.mark.parametrize("form", STORED)
-def test_a_gram_matrix_follows_the_curvature(form):
-    A, weight = matrix(30, 20)
-    store = ColumnStore(FORMS[form](A))
-    columns = np.array([1, 4, 6])
-    for curvature in (weight, weight.copy(), weight + 1, weight):
         expected = A[:, columns].T @ (curvature[:, None] * A[:, columns])
         np.testing.assert_allclose(store.gram(curvature, columns), expected, atol=1e-13)
+        np.testing.assert_allclose(store.product_within(x, columns), A[:, columns] @ x, atol=1e-13)
 
 
 def sparse_vector(random, size, count):

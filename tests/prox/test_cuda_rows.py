@@ -16,34 +16,6 @@ from ell12.prox.closed_form import plain_prox_rows
 from ell12.prox.cuda_rows import Arrangement, norms_on_gpu, plan, prox_on_gpu
 
 
-@pytest.mark.parametrize(
-    ("shape", "kernels", "macros", "blocks", "parts"),  # of 256 threads
-    [
-        ((1000, 2, 1), "short_rows", {"GROUP": 1, "ENTRIES": 2}, 4, 1),
-        ((1000, 3, 1), "short_rows", {"GROUP": 1, "ENTRIES": 3}, 4, 1),
-        ((1000, 16, 1), "short_rows", {"GROUP": 4, "ENTRIES": 4}, 16, 1),
-        ((1000, 64, 1), "short_rows", {"GROUP": 8, "ENTRIES": 8}, 32, 1),
-        ((1000, 1000, 1), "short_rows", {"GROUP": 32, "ENTRIES": 32}, 125, 1),
-        ((10**9, 2, 1), "short_rows", {"GROUP": 1, "ENTRIES": 2}, rows.MOST_BLOCKS, 1),
-        ((10, 3, 1000), "short_rows", {"GROUP": 1, "ENTRIES": 3}, 40, 1),
-        ((10, 13, 1000), "short_rows", {"GROUP": 1, "ENTRIES": 16}, 40, 1),
-        ((9000, 1025, 1), "whole_rows", {"ACROSS": 1}, 9000, 1),
-        ((100, 33, 5000), "whole_rows", {"ACROSS": 64}, 7900, 1),
-        ((1, 33, 5000), "whole_rows", {"ACROSS": 8}, 625, 1),
-        ((1, 2**20, 1), "measure_parts write_parts", {"ACROSS": 1}, 512, 512),
-        ((1, 2**28, 1), "measure_parts write_parts", {"ACROSS": 1}, rows.SHARED, rows.SHARED),
-        ((1000, 10**5, 1), "measure_parts write_parts", {"ACROSS": 1}, 8000, 8),
-        ((1, 2**20, 64), "measure_parts write_parts", {"ACROSS": 8}, 8 * 264, 264),
-        ((1, 80_000, 50), "measure_parts write_parts", {"ACROSS": 8}, 7 * 264, 264),
-        ((10, 80_000, 5000), "measure_parts write_parts", {"ACROSS": 64}, 790 * 10, 10),
-        ((1, 80_000, 3), "measure_parts write_parts", {"ACROSS": 4}, 157, 157),
-    ],
-)
-def test_number_length_and_distance_choose_the_kernel(shape, kernels, macros, blocks, parts):
-    found = plan(Arrangement(*shape))
-    assert found == (tuple(kernels.split()), macros | {"APART": int(shape[2] > 1)}, blocks, parts)
-
-
 def test_every_entry_belongs_to_a_thread():
     lengths = (*range(1, 70), 1000, 1024, 1025, 10**5)
     for outer, length, inner in itertools.product((1, 7, 3000), lengths, (1, 2, 33)):
@@ -86,9 +58,6 @@ def problems(shape, dtype, seed=0):
         kinds += [z.copy(), -np.abs(z)]
         kinds[-2][..., -1] = kinds[-1][..., 0] = value
     return np.concatenate(kinds)
-
-
-CASES = [(1.0, 1.0), (0.9, 0.0), (0.7, 1.7), (0.0, 1.0)]
 
 
 @pytest.mark.usefixtures("kernels_on_cpu")
