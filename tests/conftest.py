@@ -231,3 +231,10 @@ def kernels_on_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.Tem
     monkeypatch.setattr(cuda, "THREADS", 1)
     with ThreadPoolExecutor(8) as pool:
         yield
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Examples of docstrings run as users paste them: they import what they use."""
+    for item in items:
+        if isinstance(item, pytest.DoctestItem):
+            item.dtest.globs = {"__name__": "__main__"}

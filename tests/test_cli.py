@@ -81,12 +81,6 @@ def folder(tmp_path):
 # The command
 
 
-@pytest.mark.parametrize("name", ["denoise", "deblur", "inpaint", "complete", "recommend"])
-def test_the_help_of_every_command_has_an_example(call, name):
-    assert name in call("-h")[1]
-    assert f"Example: ell12 {name} " in " ".join(call(name, "-h")[1].split())
-
-
 def run(*arguments):
     return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)
 

@@ -168,29 +168,6 @@ def test_er1mp_steps_are_two_dimensional_least_squares_and_the_rank_is_their_num
     assert (result.status, result.history["rank"]) == (Status.ENDED, list(range(5)))
 
 
-def test_the_geometry_of_a_rank_is_the_textbook_one():
-    rng = np.random.default_rng(5)
-    x, other = (LowRank.from_factors(rng.standard_normal((12, 3)), rng.standard_normal((9, 3))) for _ in range(2))
-    G, H = rng.standard_normal((2, 12, 9))
-
-    def dense(tangent):
-        left, right = tangent.factors()
-        return left @ right.T
-
-    def projected(Z, at):
-        PU, PV = at.U @ at.U.T, at.V @ at.V.T
-        return PU @ Z + Z @ PV - PU @ Z @ PV
-
-    a, b = Tangent.project(G, x), Tangent.project(H, x)
-    np.testing.assert_allclose(dense(a), projected(G, x), atol=1e-12)
-    np.testing.assert_allclose(dense(a.transport(other)), projected(projected(G, x), other), atol=1e-12)
-    np.testing.assert_allclose(dense(a + -2.0 * b), dense(a) - 2 * dense(b), atol=1e-12)
-    np.testing.assert_allclose(a.entries(np.array([0, 11]), np.array([8, 0])), dense(a)[[0, 11], [8, 0]])
-    assert (a.inner(b), a.norm()) == pytest.approx((np.vdot(dense(a), dense(b)), np.linalg.norm(dense(a))))
-    U, s, Vt = np.linalg.svd(x.to_array() + 0.7 * dense(a))  # the nearest matrix of this rank
-    np.testing.assert_allclose(a.retract(0.7).to_array(), (U[:, :3] * s[:3]) @ Vt[:3], atol=1e-11)
-
-
 def test_the_riemannian_gradient_is_the_derivative_along_the_retraction():
     rng = np.random.default_rng(3)
     loss, truth = problem(m=14, n=11, rank=2, fraction=0.6)

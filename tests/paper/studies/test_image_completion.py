@@ -18,13 +18,6 @@ def settings(method, image="Windows", study="table", repeat=0, **changed):
     return completion.settings_of(SMALL, 0, study, image, method, repeat, **changed)
 
 
-def test_half_of_the_pixels_are_known_the_same_for_every_method():
-    known = observed_pixels(settings("nmAPG"))
-    assert known.sum() == 48 * 48 / 2
-    np.testing.assert_array_equal(known, observed_pixels(settings("ER1MP")))
-    assert not np.array_equal(known, observed_pixels(settings("nmAPG", repeat=1)))
-
-
 @pytest.fixture(scope="module")
 def results():
     return {method: measure(settings(method)) for method in METHODS}
@@ -65,11 +58,3 @@ def test_the_nuclear_norm_is_that_of_a_plain_reference(results):
     assert found["objective"] == pytest.approx(objective, rel=1e-4)
     assert found["rmse"] == pytest.approx(np.sqrt(np.mean((X - image) ** 2)), rel=1e-2)
     assert found["rmse_missing"] == pytest.approx(np.sqrt(np.mean((X - image)[~known] ** 2)), rel=1e-2)
-
-
-def test_pictures_keep_the_size_of_the_difference(results):
-    difference = np.random.default_rng(0).uniform(-0.1, 0.1, (256, 256))
-    picture = completion.unpack_picture(completion.pack_picture(difference))
-    expected = np.sqrt(np.mean(difference.reshape(128, 2, 128, 2) ** 2, axis=(1, 3))) / completion.PICTURE_SCALE
-    np.testing.assert_allclose(picture, expected, atol=0.5 / 255)
-    assert completion.unpack_picture(results["nmAPG"]["difference"]).shape == (48, 48)

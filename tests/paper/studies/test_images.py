@@ -10,14 +10,6 @@ from PIL import Image as image
 from ell12_paper.studies import denoising, image_completion, images
 
 
-def test_the_stand_ins_are_grey_and_in_range():
-    assert set(images.names()) == {"Mountain", "Sea", "Windows"}
-    for name in images.names():
-        picture = images.photograph(name, 512)
-        assert (picture.shape, picture.dtype) == ((512, 512), np.float64)
-        assert 0 <= picture.min() < picture.max() <= 1
-
-
 def test_a_folder_stands_for_them_and_rows_hold_no_copy_of_a_picture_without_a_licence(tmp_path, monkeypatch):
     ramp = np.tile(np.arange(0, 256, 8, dtype=np.uint8), (32, 1))
     for name in ("testimage", "own"):
