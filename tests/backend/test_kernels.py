@@ -16,18 +16,6 @@ MODULES = [path.with_suffix(".py") for path in sorted(Path(ell12.__file__).paren
 MODULES.remove(SHARED)
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: path.stem)
-def test_a_source_is_its_macros_then_what_all_share_then_its_own(module):
-    text = cuda.source(str(module), {"REAL": "float", "THREADS": 128, "CASE": 3})
-    assert text.splitlines()[:3] == ["#define REAL float", "#define THREADS 128", "#define CASE 3"]
-    shared, own = (path.with_suffix(".cu").read_text() for path in (SHARED, module))
-    assert text.split("\n", 3)[3] == shared + own
-    assert "over_block" in shared
-    names = [line.split("(")[0].split()[-1] for line in own.splitlines() if "__global__" in line]
-    assert names
-    assert all(f'"{name}"' in module.read_text() for name in names)  # of the module of the same name
-
-
 def test_arrays_in_main_memory_and_sources_that_do_not_compile_have_no_kernel():
     assert cuda.kernel(np.zeros(3), str(MODULES[0]), "any") is None
     assert cuda._compiled(str(MODULES[0]), "no_such_kernel", False, 0, REAL="float", THREADS=256) is None

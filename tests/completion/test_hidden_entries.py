@@ -60,12 +60,9 @@ def test_errors_on_hidden_entries_are_those_of_the_prediction(center, scale):
     assert HiddenEntries(centred, hidden).error(fit.x) == pytest.approx(expected, rel=1e-10)
 
 
-def test_what_is_hidden():
-    single, table = Observed([1], [2], [3.0], (3, 3)), np.random.default_rng(0).standard_normal((30, 20))
-    assert HiddenEntrySearch(single, None, 0).n_hidden == 0
-    splits = HiddenEntrySearch(
-        Observed.of(table), None, 0
-    ).splits  # tables are judged on three parts, ratings on one
+def test_tables_are_judged_on_three_parts_ratings_on_one_and_a_single_entry_on_none():
+    table = np.random.default_rng(0).standard_normal((30, 20))
+    splits = HiddenEntrySearch(Observed.of(table), None, 0).splits
     assert len(splits) == len({tuple(hidden.flat) for _, hidden in splits}) == 3
     assert len(HiddenEntrySearch(ratings(), None, 0).splits) == 1
     assert np.isfinite(L12Imputer(keep_empty_features=True).fit_transform([[1.0, np.nan]])).all()

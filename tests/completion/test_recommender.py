@@ -56,7 +56,9 @@ def test_unknown_ids_have_the_offsets_of_the_other(ratings, center):
         np.testing.assert_allclose(wide.predict([61, 61, 4], [2, 41, 41]), wide.predict([-1, -1, 4], [2, -1, -1]))
 
 
-def test_recommendations_are_the_best_of_what_was_not_seen(ratings, model):
+@pytest.mark.parametrize("block", [1, 30, 2**22])
+def test_recommendations_are_the_best_of_what_was_not_seen(monkeypatch, ratings, model, block):
+    monkeypatch.setattr(ranking, "AT_ONCE", block)
     scores = dense(model)
     scores[ratings.rows, ratings.columns] = -np.inf
     order = np.argsort(-scores, axis=1)[:, :4]
@@ -251,22 +253,6 @@ def test_interest_is_the_same_for_new_users_in_other_units_and_without_ratings()
 
 
 # The best columns of each row, and how good an order is
-
-
-@pytest.mark.parametrize("block", [1, 30, 2**22])
-def test_the_best_columns_are_those_that_sorting_finds(monkeypatch, block):
-    monkeypatch.setattr(ranking, "AT_ONCE", block)
-    random = np.random.default_rng(0)
-    P, Q = random.standard_normal((9, 4)), random.standard_normal((12, 4))
-    excluded = random.random((9, 12)) < 0.3
-    excluded[2] = np.arange(12) != 5  # one is left
-    columns, entries = best_columns(P, Q, 4, scipy.sparse.csr_array(excluded))
-    scores = np.where(excluded, -np.inf, P @ Q.T)
-    order = np.argsort(-scores, axis=1)[:, :4]
-    scores = np.take_along_axis(scores, order, axis=1)
-    np.testing.assert_array_equal(columns, np.where(np.isfinite(scores), order, -1))
-    np.testing.assert_allclose(entries, np.where(np.isfinite(scores), scores, np.nan))
-    assert (columns[2] == [5, -1, -1, -1]).all()
 
 
 def test_no_columns_and_equal_ones():

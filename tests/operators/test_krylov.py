@@ -70,10 +70,6 @@ def test_a_dense_edge_needs_more_products_than_allowed_and_stays_a_bound():
     check_tight(largest_eigenvalue(lambda v: diagonal * v, start), 1.0)
 
 
-def test_zero_map():
-    assert bound_of(np.zeros((5, 5))) == 0
-
-
 @pytest.mark.parametrize("value", [0.0, 1e-300, 3.0, 1e300])
 def test_one_by_one(value):
     check_tight(bound_of(np.array([[value]])), value)
@@ -144,13 +140,6 @@ def test_the_residual_meets_the_tolerance_and_no_more_products_are_taken():
         assert np.linalg.norm(matrix @ x - right) <= tol * np.linalg.norm(right) * (1 + 1e-9)
         fewer = conjugate_gradients(product, right, tol=0.0, max_iter=len(counts) - 1)
         assert np.linalg.norm(matrix @ fewer - right) > tol * np.linalg.norm(right)
-
-
-def test_the_limit_of_steps_holds():
-    matrix, right = system()
-    counts = []
-    conjugate_gradients(lambda v: counts.append(1) or matrix @ v, right, tol=0.0, max_iter=4)
-    assert len(counts) == 4
 
 
 @pytest.mark.parametrize("start", [None, np.array([0.0, 1.0, 0.0])])

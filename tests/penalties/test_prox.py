@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
+from tests.penalties.formulas import size_formula
 
 from ell12 import L1, L12, MCP, GroupL12, SpectralL12
 from ell12.penalties import SCAD, CappedL1, LogSum, Lp, TransformedL1
@@ -17,28 +18,6 @@ POWERS = st.floats(-4, 4).map(lambda e: 10.0**e)
 P_VALUES = st.floats(0.01, 0.99)
 
 SEEDS = st.integers(0, 2**32 - 1)
-
-
-def size_formula(penalty, s):
-    """The separable penalties of moduli s, written down once more."""
-    match penalty:
-        case LogSum(alpha=a, theta=theta):
-            return a * np.log1p(s / theta)
-        case CappedL1(alpha=a, theta=theta):
-            return a * np.minimum(s, theta)
-        case Lp(alpha=a, p=p):
-            return a * s**p
-        case MCP(alpha=a, gamma=gamma):
-            return np.where(s <= gamma * a, a * s - s**2 / (2 * gamma), gamma * a**2 / 2)
-        case SCAD(alpha=alpha, a=a):
-            middle = (2 * a * alpha * s - s**2 - alpha**2) / (2 * (a - 1))
-            flat = alpha**2 * (a + 1) / 2 + 0 * s
-            return np.where(s <= alpha, alpha * s, np.where(s <= a * alpha, middle, flat))
-        case TransformedL1(alpha=alpha, a=a):
-            return alpha * (a + 1) * s / (a + s)
-        case L12(alpha=a, l2_weight=0):
-            return a * s
-    raise AssertionError(penalty)
 
 
 # Separable penalties: the prox is a global minimiser
@@ -115,30 +94,6 @@ def search(cost, z, landmarks):
 @given(data=st.data(), sign=st.sampled_from([1, -1]))
 def test_separable_prox_is_a_global_minimiser(kind, data, sign):
     check_global_minimiser(*data.draw(separable_problems(kind)), sign)
-
-
-@pytest.mark.parametrize("kind", SEPARABLE)
-@pytest.mark.parametrize("ratio", np.geomspace(0.05, 20, 13).round(3))
-def test_separable_prox_across_every_change_of_form(kind, ratio):
-    """All z in small steps, each against a grid refined three times around its best point."""
-    step = 1.3
-    penalty = SEPARABLE[kind](0.7, step, float(ratio))
-    z = np.linspace(0, 2.5 * max(breakpoints(penalty, step)), 401)[1:]
-    z = np.concatenate(
-        [z, *(np.linspace(0.97, 1.03, 41) * point for point in breakpoints(penalty, step) if point)]
-    )
-
-    def cost(s, z):
-        return 0.5 * (s - z) ** 2 + step * size_formula(penalty, s)
-
-    low, high, best = np.zeros_like(z), 1.1 * z, 0.5 * z**2
-    for _ in range(4):
-        s = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, 301)
-        costs = cost(s, z[:, None])
-        best = np.minimum(best, costs.min(axis=1))
-        around, width = s[np.arange(z.size), costs.argmin(axis=1)], (high - low) / 150
-        low, high = np.maximum(around - width, 0), around + width
-    assert np.all(cost(penalty.prox(z, step), z) <= best * (1 + 1e-10) + 1e-30)
 
 
 @pytest.mark.parametrize("alpha", [1.0, 1.1])

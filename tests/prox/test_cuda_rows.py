@@ -1,7 +1,6 @@
 """The kernels of GPUs for rows: which are chosen, and what they compute, against the plain operations."""
 
 import itertools
-import pickle
 import threading
 
 import numpy as np
@@ -11,7 +10,7 @@ from ell12.backend import compiled_code as cuda
 from ell12.penalties import RowsL12
 from ell12.prox import cuda_rows as rows
 from ell12.prox import prox_l12, prox_l12_groups
-from ell12.prox.batching import as_groups, plain_row_norms
+from ell12.prox.batching import plain_row_norms
 from ell12.prox.closed_form import plain_prox_rows
 from ell12.prox.cuda_rows import Arrangement, norms_on_gpu, plan, prox_on_gpu
 
@@ -107,18 +106,6 @@ def test_kernels_read_problems_where_they_lie(monkeypatch):
     weights = np.random.default_rng(1).uniform(0, 2, (18, 1, 1))
     agrees(prox_on_gpu(z, 0.5, 1.0, weights, False), z, 0.5, 1.0, weights)
     assert copies == [z[:, ::2].shape, z.shape]
-
-
-@pytest.mark.usefixtures("kernels_on_cpu")
-def test_indices_of_groups_are_sent_to_a_device_once():
-    groups = as_groups([0, 1, 0, 2, 1])
-    z = np.array([3.0, 1.0, 4.0, 2.0, 0.0])
-    np.testing.assert_allclose(groups.norms(z), [5, 1, 2])
-    sent = dict(groups._sent)
-    groups.norms(z)
-    assert sent
-    assert groups._sent == sent
-    assert pickle.loads(pickle.dumps(groups))._sent == {}
 
 
 def test_no_kernel_where_there_is_no_gpu_or_something_is_differentiated():
