@@ -279,7 +279,7 @@ def test_the_best_items_of_each_user(call, ratings):
 # Image files
 
 
-STACKS = itertools.product(("TZYX", "ZYX", "TYXS", "CYX"), ("a.tif", "a.ome.tif"))
+STACKS = [(axes, [3 if axis == "S" else 4 for axis in axes]) for axes in ("TZYX", "ZYX", "TYXS", "CYX")]
 SIGNED = [np.array([[-3, 700], [5, 6]], dtype=kind) for kind in (np.int16, np.int32, np.float32, np.float64)]
 PLAIN = itertools.product(("a.png", "a.tif"), (np.uint8, np.uint16), (1, 3), (False, True))
 
@@ -290,7 +290,8 @@ PLAIN = itertools.product(("a.png", "a.tif"), (np.uint8, np.uint16), (1, 3), (Fa
         *((name, picture(kind, n_channels, opacity)) for name, kind, n_channels, opacity in PLAIN),
         *((name, picture(np.uint8, 3)) for name in ("a.bmp", "a.webp", "a.PNG")),
         *(("a.tif", Picture(values, "YX")) for values in SIGNED),
-        *((name, Picture(pixels(np.uint16, *(3 + (a != "S") for a in axes)), axes)) for axes, name in STACKS),
+        *(("a.tif", Picture(pixels(np.uint16, *shape), axes)) for axes, shape in STACKS),
+        *(("a.ome.tif", Picture(pixels(np.uint16, *shape), axes)) for axes, shape in STACKS),
     ],
 )
 def test_every_bit_comes_back(tmp_path, name, given):
