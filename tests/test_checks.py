@@ -25,19 +25,6 @@ def test_what_is_no_finite_number_is_refused_by_name(value):
             check()
 
 
-def test_arrays_of_other_libraries_are_not_looked_at():
-    library = pytest.importorskip("array_api_strict")
-    checks.check_numbers(alpha=library.asarray([-1.0]))
-
-
-def test_weights_must_broadcast():
-    checks.check_weights(np.ones(3), (2, 3))
-    checks.check_weights(2.0, (5,))
-    for shape in ((2,), (2, 3, 3)):
-        with pytest.raises(ValueError, match="do not broadcast to the shape"):
-            checks.check_weights(np.ones(shape), (2, 3))
-
-
 def with_bad_index(kind, index):
     A = scipy.sparse.random_array((30, 8), density=0.4, format=kind, random_state=0)
     (A.coords[1] if kind == "coo" else A.indices)[3] = index

@@ -372,15 +372,3 @@ def test_what_cannot_be_read_is_an_error(tmp_path, monkeypatch, name, stored, me
     (tmp_path / name).write_bytes(stored)
     with pytest.raises(Exception, match=message):
         read_picture(tmp_path / name)
-
-
-def test_a_file_is_whole_or_what_it_was(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_text("old")
-    with pytest.raises(RuntimeError), picture_files.replacing(path) as temporary:  # noqa: PT012
-        temporary.write_text("half")
-        raise RuntimeError
-    assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("a.txt", "old")]
-    with picture_files.replacing(path) as temporary:
-        temporary.write_text("new")
-    assert [(p.name, p.read_text()) for p in tmp_path.iterdir()] == [("a.txt", "new")]

@@ -11,7 +11,6 @@ from ell12 import L1, L12Classifier, L12CoxRegressor, L12Regressor, confidence_i
 from ell12.linear_model import Huber
 from ell12.selection import nodewise as inverses
 from ell12.selection.confidence import adjusted_p_values
-from ell12.selection.local_model import LocalColumns
 
 
 def problem(rows=60, columns=90, seed=0, toeplitz=0.0):
@@ -324,17 +323,15 @@ def test_ridge_intervals_are_those_of_buehlmann():
     assert (found.p_values[wide] == 1).all()
 
 
-def test_problems_without_a_gram_matrix_and_on_threads_have_the_same_directions(monkeypatch):
-    X, _ = problem(40, 130)
-    columns, which = (
-        LocalColumns.of(X, np.ones(40), np.zeros(40), np.ones(130, dtype=bool), 40, intercept=True),
-        np.array([5, 0, 77]),
-    )
+def test_problems_without_a_gram_matrix_and_on_threads_have_the_same_errors(monkeypatch):
     monkeypatch.setattr(inverses, "TOL", 1e-9)
-    expected = inverses.nodewise(columns)(which)
-    np.testing.assert_array_equal(inverses.nodewise(columns, 2)(which), expected)
+    given = (*problem(40, 130), L12Regressor(0.3))
+    expected = confidence_intervals(*given, features=[5, 0, 77]).standard_error
+    on_threads = confidence_intervals(*given, features=[5, 0, 77], n_jobs=2).standard_error
+    np.testing.assert_array_equal(on_threads, expected)
     monkeypatch.setattr(inverses, "LARGEST", 100)
-    np.testing.assert_allclose(inverses.nodewise(columns)(which), expected, atol=1e-4)
+    found = confidence_intervals(*given, features=[5, 0, 77]).standard_error
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
 @pytest.mark.parametrize("container", [scipy.sparse.csc_array, np.asarray])
@@ -399,14 +396,6 @@ def test_constant_and_repeated_columns_have_no_interval_and_are_named(rows):
     assert np.isfinite(np.delete(found.estimate, [2, 5, 7])).all()
     with pytest.raises(ValueError, match="inverse='exact' needs"):
         confidence_intervals(problem(rows, 12)[0][:, [0, 0, 1]], y, L12Regressor(0.3), inverse="exact")
-
-
-def test_the_default_model_follows_y():
-    X, y = problem(40, 5)
-    assert np.isfinite(confidence_intervals(X, y).noise)
-    found = confidence_intervals(X, np.where(y > np.median(y), "a", "b"), features=[1])
-    assert np.isnan(found.noise)
-    assert found.estimate[0] < 0 < found.p_values[0]  # "b" is the second class
 
 
 def test_classes_that_are_separated_are_warned_of():
