@@ -26,9 +26,6 @@ def table(shape=(40, 30), known=0.5, seed=0, mean=4.0):
     return np.where(random.random(shape) < known, X, np.nan), X
 
 
-# Choices
-
-
 @pytest.mark.parametrize("alpha", [None, "noise", 6.0])
 @pytest.mark.parametrize("known", [0.1, 0.6])
 def test_the_function_and_the_imputer_choose_alike(known, alpha):
@@ -68,9 +65,6 @@ def test_ratings_are_capped_unless_no_bound_is_asked_for():
     assert complete_matrix(observed, 30.0, max_rank=None).max_rank is None
 
 
-# Offsets
-
-
 @pytest.mark.parametrize("center", [None, "mean", "biases"])
 def test_rows_and_columns_of_which_nothing_is_known_have_their_offsets(center):
     known = table()[0]
@@ -80,9 +74,6 @@ def test_rows_and_columns_of_which_nothing_is_known_have_their_offsets(center):
     np.testing.assert_allclose(full[3], expected[3], atol=1e-12)
     np.testing.assert_allclose(full[:, 4], expected[:, 4], atol=1e-12)
     np.testing.assert_allclose(result.predict([3, 0, 0], [1, 4, 0]), full[[3, 0, 0], [1, 4, 0]], atol=1e-12)
-
-
-# Solvers
 
 
 def test_the_solver_suits_the_problem():
@@ -95,9 +86,6 @@ def test_the_solver_suits_the_problem():
     for kind, (loss, penalty, rank) in chosen.items():
         assert type(default_solver(loss, penalty, rank, 0)) is kind
     assert type(default_solver(sparse, SpectralLogSum(1.0), 8, 0)) is FactoredAPG
-
-
-# What is refused
 
 
 @pytest.mark.parametrize("call", [complete_matrix, completion_path, lambda X, **kw: L12Imputer(**kw).fit(X)])
@@ -127,9 +115,6 @@ def test_entries_without_squares_are_refused(dtype, scale, as_sparse):
     with pytest.raises(ValueError, match=r"^X holds numbers up to .*, too (small|large) for their squares in"):
         complete_matrix(X)
     assert complete_matrix(np.zeros((3, 3))).x.rank == 0
-
-
-# The path
 
 
 def test_a_path_is_validated_on_what_it_has_not_seen():

@@ -164,9 +164,6 @@ def test_half_and_extended_precision_become_single_and_double(dtype, kept, solve
     assert again.x.dtype == kept
 
 
-# The pieces
-
-
 def test_rounding_in_single_precision_does_not_hide_convergence():
     random = np.random.default_rng(0)
     W, H = random.standard_normal((2, 600, 20)).astype(np.float32)
@@ -176,9 +173,6 @@ def test_rounding_in_single_precision_does_not_hide_convergence():
     result = minimize(loss, SpectralL12(alpha), solver=BlockAPG(), max_iter=200)
     assert result.converged
     assert result.x.dtype == np.float32
-
-
-# The loss, against dense sums
 
 
 def test_values_and_gradients_are_those_of_the_known_errors():

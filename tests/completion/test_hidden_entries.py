@@ -93,9 +93,6 @@ def test_a_matrix_of_low_rank_is_found_by_default():
     assert np.sqrt(np.mean((fit.to_array() - X)[missing] ** 2)) < 2e-3
 
 
-# Strengths, against conditions at both sides of them and against fits by other means
-
-
 def problem(seed=0, shape=(12, 9), known=0.7):
     random = np.random.default_rng(seed)
     X = 3 * np.outer(random.uniform(1, 2, shape[0]), random.uniform(1, 2, shape[1]))

@@ -216,9 +216,6 @@ def test_ndcg_is_that_of_scikit_learn():
     assert model.ndcg(elsewhere, 5, by="rating") == expected  # an item that it does not know is left out
 
 
-# Interest
-
-
 def taste(seed=0, users=200, items=80):
     """Users take up what is near their taste, and rate it by chance."""
     random = np.random.default_rng(seed)
@@ -250,9 +247,6 @@ def test_interest_is_the_same_for_new_users_in_other_units_and_without_ratings()
     np.testing.assert_array_equal(other.recommend(n=5).items, best.items)
     unknown = model.recommend([10**6], 3).items[0]
     assert set(unknown.tolist()) <= set(np.argsort(-np.bincount(train.columns, minlength=80))[:20].tolist())
-
-
-# The best columns of each row, and how good an order is
 
 
 def test_no_columns_and_equal_ones():

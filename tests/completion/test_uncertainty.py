@@ -115,9 +115,6 @@ def test_containers_pickles_threads_and_pairs_agree(fitted):
     np.testing.assert_allclose((pairs[0] + pairs[1]) / 2, model.predict(rows, columns))
 
 
-# Ratings
-
-
 def test_ratings_are_covered_those_of_rare_items_by_wider_intervals():
     random = np.random.default_rng(0)
     popularity = np.exp(2.0 * random.standard_normal(80))
@@ -136,9 +133,6 @@ def test_ratings_are_covered_those_of_rare_items_by_wider_intervals():
     by_number = np.argsort(np.bincount(columns[~test], minlength=80))
     size = model._calibration(False).size(20, by_number)
     assert size[:20].mean() > 1.1 * size[-20:].mean()
-
-
-# What cannot be known, and bounds
 
 
 def test_too_few_known_entries_are_infinite_intervals_and_a_warning():
@@ -168,9 +162,6 @@ def test_an_interval_ends_at_a_bound_on_which_many_known_entries_lie():
 def test_wrong_coverages(fitted, coverage):
     with pytest.raises(ValueError, match="coverage"):
         fitted[0][0].intervals(fitted[0][1], coverage=coverage)
-
-
-# Draws
 
 
 def test_draws_keep_known_entries_and_differ_by_as_much_as_errors(fitted):

@@ -39,19 +39,6 @@ def test_a_weighted_gram_is_the_sum_of_outer_products_of_rows(form, weights):
     np.testing.assert_allclose(cross, expected, atol=1e-13)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("shape", [(30, 8), (8, 30), (9, 9), (1, 5), (5, 1)])
-@pytest.mark.parametrize("ridge", [1e-3, 1.0, 50.0])
-def test_a_ridge_system_is_solved_for_tall_and_for_wide_matrices(form, shape, ridge):
-    A, weight = matrix(*shape)
-    solve = ridge_solver(FORMS[form](A), weight, ridge)
-    system = A.T @ np.diag(weight) @ A + ridge * np.eye(shape[1])
-    for right in (np.arange(1.0, shape[1] + 1), np.random.default_rng(1).standard_normal((shape[1], 4))):
-        x = solve(right)
-        assert x.shape == right.shape
-        np.testing.assert_allclose(x, np.linalg.solve(system, right), rtol=1e-8, atol=1e-9)
-
-
 def test_complex_matrices_are_conjugated():
     random = np.random.default_rng(0)
     for shape in ((9, 4), (4, 9)):

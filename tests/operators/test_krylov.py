@@ -41,12 +41,7 @@ def test_any_spectrum(eigenvalues, seed, kind):
     check_tight(bound_of(matrix, seed + 1), float(np.linalg.eigvalsh(matrix)[-1]))
 
 
-@given(
-    size=st.integers(2, 60),
-    gap=st.floats(-12, 1).map(lambda e: 10.0**e),
-    top=st.integers(1, 3),
-    seed=SEEDS,
-)
+@given(size=st.integers(2, 60), gap=st.floats(-12, 1).map(lambda e: 10.0**e), top=st.integers(1, 3), seed=SEEDS)
 def test_a_top_just_above_a_cluster_is_not_missed(size, gap, top, seed):
     matrix = symmetric(np.r_[np.ones(size), np.full(top, 1 + gap)], seed)
     check_tight(bound_of(matrix, seed + 1), 1 + gap)
@@ -91,8 +86,6 @@ def test_a_norm_far_below_what_is_enough_takes_few_products(room, most):
     else:
         assert found == pytest.approx(exact, rel=1e-4)
 
-
-# Conjugate gradients.
 
 CURVATURES = np.array([3.0, 1.0, -2.0])
 

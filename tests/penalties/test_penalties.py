@@ -43,9 +43,6 @@ def random_vector(seed, kind=float, scale=1.0):
     return scale * (rng.standard_normal(6) + (1j * rng.standard_normal(6) if kind is complex else 0))
 
 
-# Values
-
-
 def expected_value(name, x):
     """The penalty of this name, written down once more."""
     if name == "spectral":
@@ -73,9 +70,6 @@ def test_infinite_weight_holds_its_entry_at_zero():
     assert penalty.value(np.array([1e-9, 3.0, 4.0])) == math.inf
     assert penalty.prox(np.array([9.0, 3.0, 4.0]), 1.0)[0] == 0
     assert penalty.violation(np.array([0.0, 3.0, 4.0]), np.array([5.0, -0.4, -0.2])) == pytest.approx(0, abs=1e-15)
-
-
-# Convex part minus subtracted part
 
 
 @pytest.mark.parametrize("name", DIFFERENCES)
@@ -109,9 +103,6 @@ def test_the_convex_part_is_convex(name, seed):
     convex = PENALTIES[name].convex
     x, y = (entries(name, random_vector(seed + i)) for i in (0, 1))
     assert convex.value((x + y) / 2) <= (convex.value(x) + convex.value(y)) / 2 + 1e-12
-
-
-# Stationarity
 
 
 OPTIONS = [{}, {"l2_weight": 0.5}, {"l2_weight": 0.0}, {"weights": [1.0, 0.5, 0.0, 2.0, 0.0]}, {"positive": True}]
@@ -150,9 +141,6 @@ def test_violation_at_zero_under_l12():
     assert part.violation(np.array([5.0, 0.0, 0.0]), np.array([0.0, 0.3, 0.0])) > 0  # zero where penalised
     assert part.violation(np.array([5.0, 0.0, 0.0]), np.array([0.2, 0.0, 0.0])) == pytest.approx(0.2)
     assert part.violation(np.array([5.0, 0.0, 0.0]), np.zeros(3)) == 0
-
-
-# What all share
 
 
 ALL = [L12, L1, RowsL12, LogSum, CappedL1, Lp, MCP, SpectralL12, SpectralLogSum, TruncatedNuclear]

@@ -20,9 +20,6 @@ P_VALUES = st.floats(0.01, 0.99)
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-# Separable penalties: the prox is a global minimiser
-
-
 SEPARABLE = {
     "l1": lambda alpha, step, ratio: L1(alpha),
     "log-sum": lambda alpha, step, ratio: LogSum(alpha, ratio * math.sqrt(alpha * step)),
@@ -130,9 +127,6 @@ def test_lp_keeps_nothing_below_its_threshold_and_everything_above(alpha, p, ste
     x = Lp(alpha, p).prox(threshold * np.array([1 - 1e-9, 1 + 1e-9]), step)
     assert x[0] == 0
     assert x[1] > 0
-
-
-# L12, GroupL12, SpectralL12: the prox is a global minimiser
 
 
 @pytest.mark.parametrize(("tiny", "dtype"), [(1e-310, np.complex128), (1e-40, np.complex64)])

@@ -180,10 +180,7 @@ def test_penalties_of_rows_and_groups_on_a_gpu(gpu):
     x = np.random.default_rng(0).uniform(-2, 2, (300, 7))
     weights = np.random.default_rng(1).uniform(0, 2, 300)
     weights[5] = 0
-    for penalty in (
-        RowsL12(0.7, 1.0, weights=weights),
-        RowsL12(0.7, positive=True),
-    ):
+    for penalty in (RowsL12(0.7, 1.0, weights=weights), RowsL12(0.7, positive=True)):
         found = gpu.to_numpy(penalty.prox(gpu.make_array(x), 0.9))
         np.testing.assert_allclose(found, penalty.prox(x, 0.9), rtol=1e-12, atol=1e-14)
     labels = np.random.default_rng(2).permutation(np.arange(2100) % 300)
@@ -200,8 +197,6 @@ def test_a_thread_of_its_own_starts_kernels(gpu):
     thread.join()
     agrees(gpu.to_numpy(found[0]), gpu.to_numpy(z), 0.5)
 
-
-# Long vectors.
 
 LONG = 2**20
 TURN = rows.SHARED * cuda.THREADS  # entries that all threads of a kernel read in one turn of their loop

@@ -12,14 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import ell12.prox
-from ell12.prox import (
-    moreau_l12,
-    prox_l12,
-    prox_l12_groups,
-    prox_l12_iterative,
-    prox_l12_spectral,
-    soft_threshold,
-)
+from ell12.prox import moreau_l12, prox_l12, prox_l12_groups, prox_l12_iterative, prox_l12_spectral, soft_threshold
 
 
 def cases(count):
@@ -237,9 +230,6 @@ def test_an_infinite_weight_removes_the_entry():
     np.testing.assert_array_equal(prox_l12(z, 1.0, weights=np.inf, l2_weight=2.0), np.zeros(4))
 
 
-# The numerical method that the closed form replaces.
-
-
 @cases(150)
 @given(st.integers(1, 30), st.integers(0, 2**31), st.floats(0.01, 2), st.floats(0, 1.5), st.booleans())
 def test_the_iterative_method_agrees_in_value(n, seed, t, l2_weight, positive):
@@ -279,9 +269,6 @@ def test_the_iterative_method_takes_weights():
     z, weights = np.array([2.0, -1.0, 0.4]), np.array([0.0, 1.0, np.inf])
     x, _ = prox_l12_iterative(z, 0.5, weights=weights, tol=1e-14)
     np.testing.assert_allclose(x, prox_l12(z, 0.5, weights=weights), rtol=1e-12)
-
-
-# The compiled loop against the kernel in NumPy.
 
 
 @pytest.fixture
