@@ -132,19 +132,6 @@ def test_the_figures_on_prediction_are_those_of_the_study():
     assert said <= found
 
 
-@pytest.mark.parametrize("name", ["plot_06_prox", "plot_08_compressed_sensing"])
-def test_fast_scripts_of_the_gallery_run(name, monkeypatch):
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    monkeypatch.setattr("matplotlib.pyplot.show", lambda: None)
-    runpy.run_path(str(ROOT / "examples" / f"{name}.py"))
-    monkeypatch.undo()
-    import matplotlib.pyplot as plt
-
-    assert plt.get_fignums()
-    plt.close("all")
-
-
 def test_the_table_script_fits_a_table_of_texts_and_gaps():
     pandas = pytest.importorskip("pandas")
     fitted = runpy.run_path(str(ROOT / "examples" / "fit_table.py"))["fitted"]
