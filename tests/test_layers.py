@@ -79,9 +79,8 @@ def test_no_file_and_no_class_has_the_name_of_another():
 
 def modules_after(code):
     listing = f"import sys\n{code}\nprint(' '.join(sys.modules))"
-    return set(
-        subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True).stdout.split()
-    )
+    done = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
 
 
 # What code does not load, by the start of the names.

@@ -51,9 +51,8 @@ def test_the_worst_of_the_rivals_decides():
     [((HOLDS, HOLDS), HOLDS), ((HOLDS, FAILS), PARTLY), ((HOLDS, OPEN), PARTLY), ((OPEN, FAILS, OPEN), FAILS)],
 )
 def test_readings_come_to_a_verdict_and_to_one_number(outcomes, total):
-    readings = tuple(
-        Reading(str(k), o, "", "", RangeInWords([k, k + 5.0], unit="{} s"), "9 s") for k, o in enumerate(outcomes)
-    )
-    claim = Claim("prox", "paper", "", "", readings)
+    numbers = [RangeInWords([k, k + 5.0], unit="{} s") for k in range(3)]
+    readings = (Reading(str(k), o, "", "", numbers[k], "9 s") for k, o in enumerate(outcomes))
+    claim = Claim("prox", "paper", "", "", tuple(readings))
     each = "0 to 5 s (0); 1 to 6 s (1)" if len(outcomes) == 2 else "0 to 7 s"
     assert (claim.outcome, claim.brief) == (total, f"{each}; the paper: 9 s")
