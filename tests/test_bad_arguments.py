@@ -1,11 +1,15 @@
 """Bad arguments that once reached NumPy, SciPy or scikit-learn: the error names the argument."""
 
+import math
+from types import SimpleNamespace
+
 import numpy as np
 import pandas
 import pytest
 import scipy.sparse
 
 import ell12
+from ell12 import checks
 
 A = np.random.default_rng(0).standard_normal((12, 3))
 b = A[:, 0]
@@ -149,3 +153,86 @@ def test_a_single_weight_of_zero_goes_with_tensors():
 def test_subclasses_of_arrays_are_arrays():
     found = ell12.prox_l12(A.view(type("Subclass", (np.ndarray,), {})), 0.5)
     np.testing.assert_array_equal(found, ell12.prox_l12(A, 0.5))
+
+
+NO_NUMBERS = ["word", None, object(), [1.0], {}, 1j, math.nan, -1.0, math.inf, 10**400, np.array([1.0, 2.0])]
+
+
+@pytest.mark.parametrize("value", NO_NUMBERS)
+def test_what_is_no_finite_number_is_refused_by_name(value):
+    for check in (
+        lambda: checks.set_numbers(SimpleNamespace(alpha=value), "alpha"),
+        lambda: checks.check_positive(value, "alpha"),
+        lambda: checks.check_scalars(alpha=value),
+        lambda: checks.check_share(value, "alpha"),
+    ):
+        with pytest.raises(ValueError, match=r"^alpha must"):
+            check()
+
+
+def with_bad_index(kind, index):
+    A = scipy.sparse.random_array((30, 8), density=0.4, format=kind, random_state=0)
+    (A.coords[1] if kind == "coo" else A.indices)[3] = index
+    return A
+
+
+def with_bad_starts():
+    A = scipy.sparse.random_array((30, 8), density=0.4, format="csr", random_state=0)
+    A.indptr[4] = 10**6
+    return A
+
+
+RESPONSE = np.random.default_rng(0).standard_normal(30)
+ENTRIES = {
+    "minimize": lambda X: ell12.minimize(ell12.SquaredLoss(X, RESPONSE), ell12.L12(0.1)),
+    "rows": lambda X: ell12.losses.RowsLoss([(X, RESPONSE)]),
+    "columns": lambda X: ell12.l12_path(ell12.Columns(X), RESPONSE),
+    "path": lambda X: ell12.l12_path(X, RESPONSE),
+    "recover": lambda X: ell12.recover_sparse(X, RESPONSE),
+    "fit": lambda X: ell12.L12Regressor().fit(X, RESPONSE),
+    "predict": lambda X: ell12.L12Regressor(0.1).fit(np.eye(8), RESPONSE[:8]).predict(X),
+    "partial_fit": lambda X: ell12.L12Regressor().partial_fit(X, RESPONSE),
+    "cross-validation": lambda X: ell12.L12RegressorCV().fit(X, RESPONSE),
+    "classifier": lambda X: ell12.L12Classifier().fit(X, RESPONSE > 0),
+    "survival": lambda X: ell12.L12CoxRegressor().fit(X, np.abs(RESPONSE)),
+    "intervals": lambda X: ell12.confidence_intervals(X, RESPONSE),
+    "stability": lambda X: ell12.StabilitySelection().fit(X, RESPONSE),
+    "completion": lambda X: ell12.complete_matrix(X, 0.1),
+    "imputer": lambda X: ell12.L12Imputer().fit(X),
+}
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize("index", [10**7, 100, -5])
+def test_a_sparse_matrix_with_an_index_out_of_range_is_refused_where_it_comes_in(entry, index):
+    for X in (with_bad_index("csr", index), with_bad_index("csc", index)):
+        with pytest.raises(ValueError, match=r"index"):
+            ENTRIES[entry](X)
+
+
+@pytest.mark.parametrize("X", [with_bad_index("coo", 100), with_bad_starts()], ids=["coo", "starts"])
+def test_so_are_others_that_products_would_follow(X):
+    with pytest.raises(ValueError, match="index out of range"):
+        ell12.SquaredLoss(X, RESPONSE)
+
+
+@pytest.mark.parametrize("kind", [np.ndarray, list, ell12.SquaredLoss, scipy.sparse.csr_array])
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("A", lambda kind: ell12.SquaredLoss(kind, b)),
+        ("b", lambda kind: ell12.SquaredLoss(A, kind)),
+        ("sample_weight", lambda kind: ell12.SquaredLoss(A, b, sample_weight=kind)),
+        ("offset", lambda kind: ell12.PoissonLoss(A, np.abs(b), offset=kind)),
+        ("time", lambda kind: ell12.losses.CoxLoss(A, kind)),
+        ("G", lambda kind: ell12.losses.QuadraticLoss(kind, b)),
+        ("x0", lambda kind: ell12.minimize(ell12.SquaredLoss(A, b), ell12.L12(0.1), kind)),
+        ("z", lambda kind: ell12.prox_l12(kind, 1.0)),
+        ("X", lambda kind: ell12.L12Regressor().fit(kind, b)),
+        ("X", lambda kind: ell12.complete_matrix(kind, 0.1)),
+        ("image", ell12.denoise_tv),
+    ],
+)
+def test_a_class_in_place_of_an_array_is_refused_by_name(name, call, kind):
+    with pytest.raises(TypeError, match=rf"^{name}\b"):
+        call(kind)
