@@ -86,7 +86,7 @@ def naming(*names: str) -> Iterator[None]:
     """Put the first name before errors of other libraries that hold none of these names of arguments."""
     try:
         yield
-    except (TypeError, ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError, IndexError) as error:
         if re.search(rf"\b({'|'.join(names)})\b", str(error)):
             raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
