@@ -98,7 +98,7 @@ def test_the_strength_of_noise_is_a_share_of_its_norm():
     random, shape = np.random.default_rng(0), (400, 200)
     rows, columns = np.divmod(random.choice(400 * 200, 20_000, replace=False), 200)
     table = pd.DataFrame({"user": rows, "item": columns, "value": random.standard_normal(rows.size)})
-    far = complete_matrix(dd.from_pandas(table, npartitions=1), center=None, shape=shape)
+    far = complete_matrix(dd.from_pandas(table, npartitions=1), center=None, shape=shape, max_rank=1, max_iter=1)
     noise = Observed(rows, columns, table["value"].to_numpy(), shape).sparse()
     assert far.alpha == pytest.approx(0.7 * np.linalg.norm(noise.toarray(), 2), rel=0.05)
 

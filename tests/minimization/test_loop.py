@@ -43,14 +43,14 @@ def test_converged_means_that_the_certificate_holds(loss):
         assert result.stationarity <= tol
 
 
-def test_a_rosy_solver_is_not_believed(loss):
+def test_an_optimistic_solver_is_not_believed(loss):
     @dataclass(frozen=True)
-    class Rosy(Solver):
+    class Optimistic(Solver):
         def iterates(self, loss, penalty, start):
             for iterate in NonmonotoneAPG().iterates(loss, penalty, start):
                 yield Iterate(iterate.point, iterate.objective, 0.0)
 
-    result = minimize(loss, L12(1e-3), solver=Rosy(), tol=1e-4, max_iter=10**5)
+    result = minimize(loss, L12(1e-3), solver=Optimistic(), tol=1e-4, max_iter=10**5)
     assert result.converged
     assert stationarity(loss, L12(1e-3), result.x) <= 1e-4
     assert result.n_iter > 100
@@ -109,25 +109,6 @@ def test_an_objective_that_overflows_ends_the_run(loss):
     assert result.status is Status.NOT_FINITE
     assert math.isfinite(result.objective)
     assert np.all(np.isfinite(result.x))
-
-
-def test_alpha_zero_is_least_squares():
-    random = np.random.default_rng(0)
-    A, b = random.standard_normal((30, 8)), random.standard_normal(30)
-    result = minimize(SquaredLoss(A, b), L12(0.0), tol=1e-9)
-    assert result.converged
-    np.testing.assert_allclose(result.x, np.linalg.lstsq(A, b, rcond=None)[0], atol=1e-8)
-
-
-def test_zero_columns_and_a_zero_matrix():
-    A = np.random.default_rng(0).standard_normal((20, 10))
-    A[:, 3] = 0
-    result = minimize(SquaredLoss(A, np.ones(20)), L12(0.1), tol=1e-8)
-    assert result.converged
-    assert result.x[3] == 0
-    result = minimize(SquaredLoss(np.zeros((5, 4)), np.ones(5)), L12(0.1))
-    assert result.converged
-    assert not np.any(result.x)
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-8, 1e8, 1e150])

@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
-import scipy.sparse
 from sklearn.linear_model import lasso_path
 
-from ell12 import L12, NonmonotoneAPG, l12_path
+from ell12 import L12, l12_path
 from ell12.datasets import compressed_sensing, correlated_design
 
 
@@ -51,26 +50,14 @@ def test_a_path_begins_with_one_entry_and_falls():
     assert all(result.converged for result in results)
 
 
-def test_alphas_given_are_sorted_and_sparse_data_agree_with_dense():
-    A, b = problem()
-    dense = tuple(l12_path(A, b, alphas=[0.1, 0.3]))
-    sparse = tuple(l12_path(scipy.sparse.csc_array(A), b, alphas=[0.3, 0.1]))
-    assert dense[0].tolist() == [0.3, 0.1]
-    np.testing.assert_allclose(dense[1], sparse[1], atol=1e-9)
-
-
-def test_what_warm_starts_lose_and_save(capsys):
+def test_what_warm_starts_lose_and_save():
     """Continuation may end in other minima than runs from zero; on these problems the objectives agree."""
-    for name, data in {"correlated": correlated_design(0), "paper": compressed_sensing(0, n_samples=125)}.items():
+    for data in (correlated_design(0), compressed_sensing(0, n_samples=125)):
         options = {"alphas": 10, "eps": 0.01, "tol": 1e-3}
         _, _, warm = l12_path(data.A, data.b, **options)
         _, _, cold = l12_path(data.A, data.b, warm_start=False, **options)
         ratios = [w.objective / c.objective for w, c in zip(warm, cold, strict=True)]
-        saved = sum(r.n_iter for r in cold) / sum(r.n_iter for r in warm)
-        with capsys.disabled():
-            span = f"{min(ratios):.4f} to {max(ratios):.4f}"
-            print(f"\n{name}: objective warm/cold {span}, steps cold/warm {saved:.1f}")
-        assert saved > 1
+        assert sum(result.n_iter for result in cold) > 10 * sum(result.n_iter for result in warm)
         assert max(ratios) < 1.005
 
 
@@ -96,13 +83,3 @@ def test_paths_on_other_arrays(each_library):
     tolerance = {"rtol": 1e-4, "atol": 1e-4} if each_library.float64 else {"rtol": 2e-2, "atol": 2e-3}
     np.testing.assert_allclose(alphas, expected[0], **tolerance)
     np.testing.assert_allclose(each_library.to_numpy(coefs), expected[1], **tolerance)
-
-
-def test_a_path_on_tensors_may_be_warm_started():
-    torch = pytest.importorskip("torch")
-    A, b = problem()
-    expected = tuple(l12_path(A, b, alphas=4, tol=1e-8, solver=NonmonotoneAPG()))
-    alphas, coefs, _ = l12_path(torch.asarray(A), torch.asarray(b), alphas=4, tol=1e-8)
-    np.testing.assert_allclose(alphas, expected[0], rtol=1e-8)
-    np.testing.assert_allclose(np.asarray(coefs), expected[1], atol=1e-5)
-    assert np.count_nonzero(coefs[:, 0]) == 1

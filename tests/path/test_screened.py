@@ -22,15 +22,7 @@ from ell12 import (
 )
 from ell12.datasets import correlated_design
 from ell12.operators.linear_operator import ArrayOperator
-from ell12.path import (
-    alpha_grid,
-    alpha_max,
-    l12_path,
-    one_sparse_fit,
-    path_results,
-    screened,
-    squared_loss,
-)
+from ell12.path import alpha_grid, alpha_max, l12_path, one_sparse_fit, path_results, screened, squared_loss
 from ell12.penalties import WithIntercept
 from ell12.protocols import with_alpha
 
@@ -166,7 +158,7 @@ class Counted(ArrayOperator):
     """A matrix that counts the products with its adjoint, and gives some of its columns."""
 
     matrix: Any
-    looks: list[int]
+    passes: list[int]
 
     def __post_init__(self):
         rows, columns = self.matrix.shape
@@ -179,13 +171,13 @@ class Counted(ArrayOperator):
         return self.matrix @ x
 
     def _apply_adjoint(self, y):
-        self.looks.append(1 if y.ndim == 1 else y.shape[1])
+        self.passes.append(1 if y.ndim == 1 else y.shape[1])
         return self.matrix.T @ y
 
 
 @pytest.mark.parametrize("kind", ["squared", "logistic"])
 @pytest.mark.parametrize(("l2_weight", "eps"), [(0.0, 0.01), (0.0, 0.05), (1.0, 0.05)])
-def test_a_path_of_a_hundred_strengths_looks_at_all_columns_at_most_25_times(kind, l2_weight, eps):
+def test_a_path_of_a_hundred_strengths_takes_at_most_25_full_gradients(kind, l2_weight, eps):
     random = np.random.default_rng(4)
     A = random.standard_normal((100, 3000))
     A[:, 1:] = 0.6 * A[:, :-1] + 0.8 * A[:, 1:]  # neighbours are alike
@@ -196,12 +188,12 @@ def test_a_path_of_a_hundred_strengths_looks_at_all_columns_at_most_25_times(kin
             return squared_loss(matrix, b)
         return LogisticLoss(matrix, np.where(b > 0, 1.0, -1.0), scale=0.01)
 
-    loss, penalty, looks = loss_of(A), L12(1.0, l2_weight), []
+    loss, penalty, passes = loss_of(A), L12(1.0, l2_weight), []
     alphas = alpha_grid(alpha_max(loss, L12(l2_weight=l2_weight)), 100, eps)
     start = one_sparse_fit(loss, L12()) if l2_weight == 1 else None
-    results = path_results(loss_of(Counted(A, looks)), penalty, alphas, start)
-    assert 4 < len(looks) <= 25
-    assert sum(looks) >= 100  # every solution was looked at
+    results = path_results(loss_of(Counted(A, passes)), penalty, alphas, start)
+    assert 4 < len(passes) <= 25
+    assert sum(passes) >= 100  # every solution was certified
     check_certified(loss, penalty, alphas, results, 1e-4)
     assert all(result.n_iter == 1 for result in results)
     if l2_weight == 0:  # each problem has one solution
@@ -228,7 +220,9 @@ def test_a_path_over_columns_that_are_out_of_memory_is_sparse_and_the_same(l2_we
     if l2_weight == 0:  # else the two may end at different minima
         np.testing.assert_allclose(coefs.toarray(), dense, atol=1e-4)
     alone = by_one_after_the_other(squared_loss(X.astype(float), y), L12(1.0, l2_weight), alphas, tol=1e-6)
-    assert max(ours.objective / other.objective for ours, other in zip(results, alone, strict=True)) < 1 + 1e-6
+    ratios = [ours.objective / other.objective for ours, other in zip(results, alone, strict=True)]
+    assert np.mean(ratios) < 1 + 1e-4  # under l1-2 single strengths may end in minima apart
+    assert max(ratios) < (1.01 if l2_weight else 1 + 1e-6)
     short, some, _ = l12_path(columns, y, penalty=L12(l2_weight=l2_weight), alphas=alphas[[40, 80]])  # by minimize
     assert some.shape == (2500, 2)
     loss = squared_loss(X.astype(float), y)
@@ -236,7 +230,7 @@ def test_a_path_over_columns_that_are_out_of_memory_is_sparse_and_the_same(l2_we
         assert stationarity(loss, L12(alpha, l2_weight), some[:, [k]].toarray()[:, 0]) <= 1e-4
 
 
-def test_where_all_columns_are_far_zero_is_left_in_the_columns_at_hand():
+def test_where_all_columns_are_out_of_memory_zero_is_left_in_the_columns_at_hand():
     random = np.random.default_rng(8)
     X = random.integers(0, 3, (60, 2500)).astype(np.int8)
     y = (X[:, ::250] - 1.0) @ np.linspace(1, 2, 10) + random.standard_normal(60)
@@ -245,7 +239,7 @@ def test_where_all_columns_are_far_zero_is_left_in_the_columns_at_hand():
     alphas = alpha_grid(alpha_max(loss, L12(l2_weight=0.5)), 20, 0.3)
     before = columns.reads
     results = path_results(loss, penalty, alphas)
-    assert columns.reads - before <= 30  # `minimize` looks several times for each
+    assert columns.reads - before <= 30  # `minimize` takes several for each
     check_certified(LogisticLoss(X.astype(float), labels, scale=1 / 60), penalty, alphas, results, 1e-4)
 
 
@@ -334,15 +328,6 @@ def test_a_path_of_one_strength_or_of_one_iteration_or_to_alpha_0_is_left_to_min
     assert screened.screened_path(loss, MCP(), alphas, None, 100) is None
 
 
-def test_single_precision_stays_single():
-    A, b = design("tall")
-    _, coefs, results = l12_path(A.astype(np.float32), b, alphas=20, tol=1e-4)
-    assert coefs.dtype == np.float32
-    assert all(result.converged for result in results)
-    expected = l12_path(A, b, alphas=20, tol=1e-4).x
-    np.testing.assert_allclose(coefs, expected, atol=2e-2)
-
-
 def test_where_too_many_columns_are_in_use_no_gram_matrix_is_made_of_them(monkeypatch):
     monkeypatch.setattr(screened, "LARGEST", 30)
     A, b = design("wide")
@@ -357,15 +342,6 @@ def test_where_too_many_columns_are_in_use_no_gram_matrix_is_made_of_them(monkey
     assert results[5].n_iter == 1
 
 
-def test_a_path_may_begin_elsewhere():
-    A, b = design("tall")
-    loss, alphas = SquaredLoss(A, b, scale=1 / len(b)), alpha_grid(1.0, 20)
-    start = np.full(20, 5.0)
-    results = path_results(loss, L12(1.0, 0.0), alphas, start, tol=1e-8)
-    check_certified(loss, L12(1.0, 0.0), alphas, results, 1e-8)
-    assert (start == 5.0).all()
-
-
 def test_a_full_gradient_finds_the_columns_that_the_rule_left_out(monkeypatch):
     monkeypatch.setattr(screened, "GATHERED", 0)
     monkeypatch.setattr(screened.ScreenedPath, "_reach", lambda _, alphas, *__: alphas.size)  # far too hopeful
@@ -377,7 +353,7 @@ def test_a_full_gradient_finds_the_columns_that_the_rule_left_out(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["squared", "logistic"])
-def test_a_look_at_far_columns_certifies_as_many_strengths_as_it_can_hold(kind, monkeypatch):
+def test_a_full_gradient_of_columns_out_of_memory_certifies_as_many_strengths_as_it_can_hold(kind, monkeypatch):
     for name, value in (("WIDEST", 10 * 2000), ("LARGEST", 120)):
         monkeypatch.setattr(screened, name, value)
     random = np.random.default_rng(9)
