@@ -104,28 +104,20 @@ def pytest_report_header() -> str:
     return f"libraries of arrays next to NumPy: {names} (make test-backends has all)"
 
 
-@pytest.fixture(params=libraries())
-def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
-    """Every library of arrays that is installed; a skip with its reason for the others."""
-    yield from BACKENDS[request.param]()
+def _each(names: list[Any]) -> Any:
+    """A fixture that is each of these libraries in turn."""
+
+    @pytest.fixture(params=names)
+    def each(request: pytest.FixtureRequest) -> Iterator[Backend]:
+        yield from BACKENDS[request.param]()
+
+    return each
 
 
-@pytest.fixture(params=libraries("jax-float32"))
-def each_library(request: pytest.FixtureRequest) -> Iterator[Backend]:
-    """Every library in double precision: for tests in which JAX takes ten seconds to compile."""
-    yield from BACKENDS[request.param]()
-
-
-@pytest.fixture(params=libraries("array-api-strict", "jax-float32", *ON_GPU))
-def autodiff(request: pytest.FixtureRequest) -> Iterator[Backend]:
-    """The libraries that differentiate, in double precision."""
-    yield from BACKENDS[request.param]()
-
-
-@pytest.fixture(params=[pytest.param(name, marks=pytest.mark.gpu) for name in ON_GPU])
-def gpu(request: pytest.FixtureRequest) -> Iterator[Backend]:
-    """The libraries that have kernels of their own on a GPU."""
-    yield from BACKENDS[request.param]()
+backend = _each(libraries())  # those that are installed
+each_library = _each(libraries("jax-float32"))  # for tests in which JAX takes ten seconds to compile
+autodiff = _each(libraries("array-api-strict", "jax-float32", *ON_GPU))  # those that differentiate
+gpu = _each([pytest.param(name, marks=pytest.mark.gpu) for name in ON_GPU])  # with kernels of their own
 
 
 # A GPU as a C++ compiler sees it: blocks one after the other, each of a few threads of the processor.
@@ -231,3 +223,10 @@ def kernels_on_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.Tem
     monkeypatch.setattr(cuda, "THREADS", 1)
     with ThreadPoolExecutor(8) as pool:
         yield
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Examples of docstrings run as users paste them: they import what they use."""
+    for item in items:
+        if isinstance(item, pytest.DoctestItem):
+            item.dtest.globs = {"__name__": "__main__"}

@@ -1,11 +1,15 @@
 """Bad arguments that once reached NumPy, SciPy or scikit-learn: the error names the argument."""
 
+import math
+from types import SimpleNamespace
+
 import numpy as np
 import pandas
 import pytest
 import scipy.sparse
 
 import ell12
+from ell12 import checks
 
 A = np.random.default_rng(0).standard_normal((12, 3))
 b = A[:, 0]
@@ -19,49 +23,28 @@ def stationary(x):
 CALLS = [
     ("axis", lambda: ell12.prox_l12(A, 1.0, axis=0.5)),
     ("s", lambda: ell12.LowRank(np.ones((2, 1)), np.array(["a"]), np.ones((2, 1)))),
-    ("G", lambda: ell12.losses.QuadraticLoss(1j * np.eye(2), np.ones(2))),
-    ("shape", lambda: ell12.Observed([0], [0], [1.0], 0.5)),
     ("shape", lambda: ell12.Observed([0], [0], [1.0], (1.5, 2))),
-    ("alpha", lambda: ell12.complete_matrix(A, np.array([0.5, 2.0]))),
     ("alpha", lambda: ell12.complete_matrix(A, 10**400)),
-    ("blocks", lambda: ell12.minimize(ell12.losses.RowsLoss(3), ell12.L12(0.5))),
     ("X", lambda: ell12.L12Regressor().fit(b, b)),
-    ("X", lambda: ell12.L12Classifier().fit(A[:-1], b > 0)),
-    ("sample_weight", lambda: ell12.L12Regressor().fit(A, b, sample_weight="")),
-    ("sample_weight", lambda: ell12.L12Regressor().fit(A, b, sample_weight=[])),
     ("sample_weight", lambda: ell12.L12CoxRegressor().fit(A, np.exp(b), sample_weight=1e-300)),
-    ("n_jobs", lambda: ell12.L12RegressorCV(n_jobs=10**30).fit(A, b)),
     ("y", lambda: ell12.L12CoxRegressor().fit(A, np.c_[b, 0 * b])),
     ("b", lambda: ell12.losses.MultinomialLoss(A, np.full(12, np.inf))),
     ("penalty", lambda: ell12.L12Regressor(penalty=ell12.FISTA()).fit(A, b)),
-    ("relax", lambda: ell12.L12Regressor(relax=10**400).fit(A, b)),
     ("scale", lambda: ell12.LogisticLoss(A.astype(np.float32), np.sign(b), scale=1e300)),
-    ("x", lambda: ell12.SpectralL12(1.0).value(np.full((2, 2), "word"))),
     ("x", lambda: ell12.penalties.TruncatedNuclear(1.0).prox(np.ones(3), 1.0)),
     ("step", lambda: ell12.penalties.SpectralLogSum(1.0).prox(np.eye(2), "word")),
-    ("x", lambda: ell12.TotalVariationL12(1.0).value(np.ma.masked_less(A, 0))),
-    ("image", lambda: ell12.inpaint_tv(np.ma.masked_less(A, 0), A > 0, 0.1)),
-    ("data", lambda: ell12.reconstruct_mri(np.ma.masked_less(A, 0), A > 0, 0.1)),
-    ("X", lambda: ell12.L12Imputer().fit(np.full((4, 3), "word"))),
-    ("cv", lambda: ell12.L12RegressorCV(cv=0).fit(A, b)),
     ("x", lambda: stationary(np.ones(4))),
-    ("x", lambda: stationary(np.ones((1, 1, 3)))),
-    ("x", lambda: stationary(3.0)),
     ("x", lambda: stationary(np.array([np.inf, 0.0, 0.0]))),
     ("x", lambda: ell12.stationarity(ell12.completion.CompletionLoss(A), ell12.SpectralL12(1.0), A)),
     ("alphas", lambda: ell12.l12_path(A, b, alphas=np.array([[1]]))),
     ("alphas", lambda: ell12.L12ClassifierCV(alphas=10**400).fit(A, b > 0)),
-    ("alphas", lambda: ell12.completion_path(A, alphas=10**30)),
     ("b", lambda: ell12.losses.RowsLoss([(A, RAGGED)]).start()),
     ("X", lambda: ell12.l12_path(A[:-1], b)),
     ("n_jobs", lambda: ell12.L12RegressorCV(n_jobs=0).fit(A, b)),
     ("max_iter", lambda: ell12.solution_path(ell12.SquaredLoss(A, b), ell12.L12(), max_iter=None)),
     ("y", lambda: ell12.L12Classifier().fit(A, b)),
     ("sample_weight", lambda: ell12.L12Regressor().fit(A, b, sample_weight=np.inf)),
-    ("sample_weight", lambda: ell12.L12Regressor().fit(A, b, sample_weight=10**400)),
     ("t", lambda: ell12.prox.prox_l12_iterative(b, np.array([[1.0]]))),
-    ("blocks", lambda: ell12.losses.RowsLoss(np.array(0.5))),
-    ("b", lambda: ell12.losses.RowsLoss([(A, 1.0)]).start()),
     ("b", lambda: ell12.losses.RowsLoss([(A, scipy.sparse.csr_array(A))]).start()),
     ("scale", lambda: ell12.SquaredLoss(A, b, scale=10**400)),
     ("G", lambda: ell12.losses.QuadraticLoss(-np.eye(2), np.ones(2))),
@@ -70,9 +53,7 @@ CALLS = [
     ("passes", lambda: ell12.solvers.ProxSVRG(passes=0)),
     ("x", lambda: ell12.penalties.TruncatedNuclear(1.0).prox(A[..., None], 1.0)),
     ("x", lambda: ell12.penalties.NoPenalty().prox(RAGGED, 1.0)),
-    ("x", lambda: ell12.TotalVariationL12(1.0).value(0)),
     ("X", lambda: ell12.complete_matrix(pandas.DataFrame(np.full((3, 2), "word")), 1.0)),
-    ("alpha", lambda: ell12.denoise_tv(A, 10**400)),
     ("psf", lambda: ell12.deblur_tv(np.eye(16), np.full((3, 3), 1e-311), 0.1)),
     ("cv", lambda: ell12.L12RegressorCV(cv=[]).fit(A, b)),
     ("z", lambda: ell12.prox_l12(pytest.importorskip("torch").eye(3).to_sparse(), 1.0)),
@@ -113,14 +94,7 @@ def test_tensors_that_require_gradients_are_refused_by_name(name, call):
 def test_engines_on_factors_refuse_arrays_of_other_libraries_by_name(engine):
     strict = pytest.importorskip("array_api_strict")
     with pytest.raises(TypeError, match=r"X must be a NumPy, PyTorch or CuPy array.*BlockAPG"):
-        ell12.complete_matrix(
-            strict.asarray(A),
-            1.0,
-            solver=engine,
-            scale=None,
-            center=None,
-            penalty=ell12.SpectralL12(l2_weight=1.0),
-        )
+        ell12.complete_matrix(strict.asarray(A), 1.0, solver=engine, scale=None, center=None)
 
 
 def test_the_parts_of_a_low_rank_matrix_are_arrays_of_one_library():
@@ -179,3 +153,86 @@ def test_a_single_weight_of_zero_goes_with_tensors():
 def test_subclasses_of_arrays_are_arrays():
     found = ell12.prox_l12(A.view(type("Subclass", (np.ndarray,), {})), 0.5)
     np.testing.assert_array_equal(found, ell12.prox_l12(A, 0.5))
+
+
+NO_NUMBERS = ["word", None, object(), [1.0], {}, 1j, math.nan, -1.0, math.inf, 10**400, np.array([1.0, 2.0])]
+
+
+@pytest.mark.parametrize("value", NO_NUMBERS)
+def test_what_is_no_finite_number_is_refused_by_name(value):
+    for check in (
+        lambda: checks.set_numbers(SimpleNamespace(alpha=value), "alpha"),
+        lambda: checks.check_positive(value, "alpha"),
+        lambda: checks.check_scalars(alpha=value),
+        lambda: checks.check_share(value, "alpha"),
+    ):
+        with pytest.raises(ValueError, match=r"^alpha must"):
+            check()
+
+
+def with_bad_index(kind, index):
+    A = scipy.sparse.random_array((30, 8), density=0.4, format=kind, random_state=0)
+    (A.coords[1] if kind == "coo" else A.indices)[3] = index
+    return A
+
+
+def with_bad_starts():
+    A = scipy.sparse.random_array((30, 8), density=0.4, format="csr", random_state=0)
+    A.indptr[4] = 10**6
+    return A
+
+
+RESPONSE = np.random.default_rng(0).standard_normal(30)
+ENTRIES = {
+    "minimize": lambda X: ell12.minimize(ell12.SquaredLoss(X, RESPONSE), ell12.L12(0.1)),
+    "rows": lambda X: ell12.losses.RowsLoss([(X, RESPONSE)]),
+    "columns": lambda X: ell12.l12_path(ell12.Columns(X), RESPONSE),
+    "path": lambda X: ell12.l12_path(X, RESPONSE),
+    "recover": lambda X: ell12.recover_sparse(X, RESPONSE),
+    "fit": lambda X: ell12.L12Regressor().fit(X, RESPONSE),
+    "predict": lambda X: ell12.L12Regressor(0.1).fit(np.eye(8), RESPONSE[:8]).predict(X),
+    "partial_fit": lambda X: ell12.L12Regressor().partial_fit(X, RESPONSE),
+    "cross-validation": lambda X: ell12.L12RegressorCV().fit(X, RESPONSE),
+    "classifier": lambda X: ell12.L12Classifier().fit(X, RESPONSE > 0),
+    "survival": lambda X: ell12.L12CoxRegressor().fit(X, np.abs(RESPONSE)),
+    "intervals": lambda X: ell12.confidence_intervals(X, RESPONSE),
+    "stability": lambda X: ell12.StabilitySelection().fit(X, RESPONSE),
+    "completion": lambda X: ell12.complete_matrix(X, 0.1),
+    "imputer": lambda X: ell12.L12Imputer().fit(X),
+}
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize("index", [10**7, 100, -5])
+def test_a_sparse_matrix_with_an_index_out_of_range_is_refused_where_it_comes_in(entry, index):
+    for X in (with_bad_index("csr", index), with_bad_index("csc", index)):
+        with pytest.raises(ValueError, match=r"index"):
+            ENTRIES[entry](X)
+
+
+@pytest.mark.parametrize("X", [with_bad_index("coo", 100), with_bad_starts()], ids=["coo", "starts"])
+def test_so_are_others_that_products_would_follow(X):
+    with pytest.raises(ValueError, match="index out of range"):
+        ell12.SquaredLoss(X, RESPONSE)
+
+
+@pytest.mark.parametrize("kind", [np.ndarray, list, ell12.SquaredLoss, scipy.sparse.csr_array])
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("A", lambda kind: ell12.SquaredLoss(kind, b)),
+        ("b", lambda kind: ell12.SquaredLoss(A, kind)),
+        ("sample_weight", lambda kind: ell12.SquaredLoss(A, b, sample_weight=kind)),
+        ("offset", lambda kind: ell12.PoissonLoss(A, np.abs(b), offset=kind)),
+        ("time", lambda kind: ell12.losses.CoxLoss(A, kind)),
+        ("G", lambda kind: ell12.losses.QuadraticLoss(kind, b)),
+        ("x0", lambda kind: ell12.minimize(ell12.SquaredLoss(A, b), ell12.L12(0.1), kind)),
+        ("z", lambda kind: ell12.prox_l12(kind, 1.0)),
+        ("X", lambda kind: ell12.L12Regressor().fit(kind, b)),
+        ("X", lambda kind: ell12.complete_matrix(kind, 0.1)),
+        ("image", ell12.denoise_tv),
+    ],
+)
+def test_a_class_in_place_of_an_array_is_refused_by_name(name, call, kind):
+    with pytest.raises(TypeError, match=rf"^{name}\b"):
+        call(kind)

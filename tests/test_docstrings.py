@@ -1,17 +1,9 @@
-"""Docstrings hold what a reader needs: examples that can be pasted, defaults of parameters, standard terms."""
+"""The package and its pages use the standard terms."""
 
-import ast
-import builtins
-import doctest
-import inspect
 import io
 import re
 import tokenize
 from pathlib import Path
-
-import pytest
-
-import ell12
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src" / "ell12").rglob("*.py"))
@@ -50,95 +42,6 @@ DIALECT = {
 }
 
 
-def documented(path):
-    """The docstrings of a file, each with the name of what it describes."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    kinds = ast.Module | ast.ClassDef | ast.FunctionDef
-    nodes = [node for node in ast.walk(tree) if isinstance(node, kinds)]
-    return [(getattr(node, "name", path.name), ast.get_docstring(node) or "") for node in nodes]
-
-
-def bound_names(tree):
-    """What a piece of code imports, assigns or defines, at any depth."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield from ((alias.asname or alias.name).split(".")[0] for alias in node.names)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-            yield node.name
-        elif isinstance(node, ast.arg):
-            yield node.arg
-
-
-def unbound_names(docstring):
-    """The names that an example uses without having imported or defined them."""
-    tree = ast.parse("".join(example.source for example in doctest.DocTestParser().get_examples(docstring)))
-    known = {*dir(builtins), *bound_names(tree)}
-    return sorted({node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - known)
-
-
-def test_every_example_of_a_docstring_can_be_pasted():
-    lacking, seen = {}, 0
-    for path in SOURCES:
-        for name, docstring in documented(path):
-            seen += ">>>" in docstring
-            if unbound := unbound_names(docstring):
-                lacking[f"{path.name}: {name}"] = unbound
-    assert seen > 150
-    assert lacking == {}
-
-
-def test_an_example_without_its_imports_is_noticed():
-    assert unbound_names(">>> x = np.ones(2)\n>>> print(norm(x))\n") == ["norm", "np"]
-    assert unbound_names(">>> import numpy as np\n>>> [np.ones(k) for k in range(3)]\n") == []
-
-
-def said_of_parameters(thing):
-    """The types of the parameters, as the docstring says them."""
-    section = (inspect.getdoc(thing) or "").partition("Parameters\n----------\n")[2]
-    section = re.split(r"\n\w[\w ]*\n---", section)[0]
-    lines = re.findall(r"^(\w+(?:, \w+)*) : (.*)$", section, flags=re.MULTILINE)
-    return {name: kind for names, kind in lines for name in names.split(", ")}
-
-
-@pytest.mark.parametrize("name", ell12.__all__)
-def test_parameter_lists_say_the_defaults(name):
-    thing = getattr(ell12, name)
-    if not (said := said_of_parameters(thing)):
-        return
-    parameters = inspect.signature(thing).parameters
-    silent = []
-    for parameter in filter(lambda p: p.name in said and p.default is not p.empty, parameters.values()):
-        word = "optional" if parameter.default is None else "default"
-        if not re.search(rf"\b{word}\b|\bdefault\b", said[parameter.name]):
-            silent.append(parameter.name)
-    assert silent == []
-
-
-def related(thing):
-    """The names in the section See Also of a docstring."""
-    section = (inspect.getdoc(thing) or "").partition("See Also\n--------\n")[2].partition("\n\n")[0]
-    return re.findall(r"^(\w+) : \S", section, flags=re.MULTILINE)
-
-
-def test_related_names_exist_and_estimators_have_some():
-    names = {name: related(getattr(ell12, name)) for name in ell12.__all__}
-    modules = [getattr(ell12, module) for module in ell12._modules]
-    public = {*ell12.__all__, "Recovery", *(name for module in modules for name in dir(module))}
-    assert {other for others in names.values() for other in others} <= public
-    assert all(name not in others for name, others in names.items())
-    wanted = [
-        *(name for name in ell12.linear_model.__all__ if name in names),
-        "minimize",
-        "l12_path",
-        "L12Imputer",
-        "denoise_tv",
-        "complete_matrix",
-    ]
-    assert [name for name in wanted if not names[name]] == []
-
-
 def words_of(text):
     """The words of a text, those inside names such as ``is_crowded`` and ``WorkingSet`` too."""
     return set(re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", text).lower()))
@@ -162,7 +65,3 @@ def test_the_standard_terms_are_used():
         prose = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
         found += [f"{page.name}: {word} -> {DIALECT[word]}" for word in words_of(prose) & DIALECT.keys()]
     assert found == []
-
-
-def test_words_inside_names_are_found():
-    assert words_of("is_crowded, WorkingSet") == {"is", "crowded", "working", "set"}

@@ -9,7 +9,7 @@ from sklearn.linear_model import Lasso
 
 from ell12 import L1, L12, L12ClassifierCV, L12CoxRegressorCV, L12RegressorCV, StabilitySelection, l12_path
 from ell12.completion import completion_path
-from ell12.plots import plot_completion_path, plot_cross_validation, plot_intervals, plot_path, plot_stability
+from ell12.plots import plot_completion_path, plot_intervals, plot_path, plot_stability
 from ell12.selection import Intervals
 
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -67,19 +67,20 @@ def test_a_strength_of_zero_has_a_linear_axis_and_nothing_to_label_no_legend():
 
 
 @pytest.mark.parametrize("selection", ["min", "1se"])
-def test_the_curve_of_a_regressor(data, selection):
-    model = L12RegressorCV(alphas=12, selection=selection).fit(*data)
-    axes = model.plot()
-    drawn = curves(axes)
-    np.testing.assert_allclose(drawn["mean of the folds"][:, 1], model.mse_path_.mean(axis=1))
-    chosen = next(xy for label, xy in drawn.items() if label.startswith("chosen"))
-    assert set(chosen[:, 0]) == {model.alpha_}
-    best = [xy[0, 0] for label, xy in drawn.items() if label.startswith("best")]
-    lowest = model.alphas_[np.argmin(model.mse_path_.mean(axis=1))]
-    assert best == ([] if lowest == model.alpha_ else [lowest])
+@pytest.mark.parametrize("classes", [False, True])
+def test_the_curve_of_cross_validation_and_what_it_marks(data, selection, classes):
+    X, y = data
+    model = (L12ClassifierCV if classes else L12RegressorCV)(alphas=8, eps=0.05, selection=selection)
+    axes = model.fit(X, y > 0 if classes else y).plot()
+    scores, sign = (model.scores_, 1) if classes else (-model.mse_path_, -1)
+    means, drawn = scores.mean(axis=1), curves(axes)
+    np.testing.assert_allclose(drawn["mean of the folds"][:, 1], sign * means)
+    marked = {label.split(",")[0].split()[0]: {*xy[:, 0]} for label, xy in drawn.items() if "alpha" in label}
+    best = model.alphas_[np.argmax(means)]
+    assert marked == {"chosen": {model.alpha_}} | ({"best": {best}} if best != model.alpha_ else {})
     band = axes.collections[0].get_paths()[0].vertices
-    error = model.mse_path_.std(axis=1, ddof=1) / np.sqrt(5)
-    assert band[:, 1].max() == pytest.approx((model.mse_path_.mean(axis=1) + error).max())
+    error = scores.std(axis=1, ddof=1) / np.sqrt(5)
+    assert band[:, 1].max() == pytest.approx((sign * means + error).max())
 
 
 @pytest.mark.parametrize(
@@ -90,22 +91,13 @@ def test_the_curve_of_a_regressor(data, selection):
         (L12CoxRegressorCV(), "concordance"),
         (L12CoxRegressorCV(scoring=None), "log-likelihood of an event"),
         (L12ClassifierCV(scoring="accuracy"), "accuracy"),
+        (L12ClassifierCV(), "minus the logistic loss"),
     ],
 )
 def test_the_curve_is_called_what_the_folds_were_judged_by(data, model, label):
     X, y = data
-    y = y > 0 if label == "accuracy" else np.round(np.exp(y / 9)) if "Poisson" in label else y
+    y = y > 0 if isinstance(model, L12ClassifierCV) else np.round(np.exp(y / 9)) if "Poisson" in label else y
     assert model.set_params(alphas=3, eps=0.2, cv=2).fit(X, y).plot().get_ylabel() == label
-
-
-def test_the_curve_of_a_classifier_marks_the_highest_score(data):
-    X, y = data
-    model = L12ClassifierCV(alphas=8, eps=0.05, selection="1se").fit(X, y > 0)
-    axes = plot_cross_validation(model)
-    assert axes.get_ylabel() == "minus the logistic loss"
-    best = model.alphas_[np.argmax(model.scores_.mean(axis=1))]
-    marked = {xy[0, 0] for label, xy in curves(axes).items() if "alpha" in label}
-    assert marked == {model.alpha_, best}
 
 
 def test_wrong_arguments_and_what_to_install_are_named(monkeypatch):
@@ -145,12 +137,9 @@ def test_every_penalty_has_a_line_and_one_standard_error_is_drawn(data):
     assert not any(label.startswith("one") for label in curves(model.set_params(selection="min").fit(X, y).plot()))
 
 
-def test_a_criterion_is_drawn_by_its_name():
-    random = np.random.default_rng(0)
-    X = random.standard_normal((30, 40))
-    y = X[:, 0] + 0.3 * random.standard_normal(30)
+def test_a_criterion_is_drawn_by_its_name(data):
     for penalty in (L12(), [L12(l2_weight=0.5), L12()]):
-        model = L12RegressorCV(penalty=penalty, selection="bic", alphas=8).fit(X, y)
+        model = L12RegressorCV(penalty=penalty, selection="bic", alphas=8).fit(*data)
         axes = model.plot()
         assert axes.get_ylabel() == "BIC"
         assert any(f"alpha = {model.alpha_:.3g}" in text.get_text() for text in axes.get_legend().get_texts())
@@ -181,13 +170,10 @@ def test_the_smallest_p_values_come_first_with_names_that_fit():
 
 
 @pytest.mark.parametrize("estimator", [None, Lasso(0.1)])
-def test_frequencies_and_the_threshold_are_drawn_and_the_selected_features_named(estimator):
-    random = np.random.default_rng(0)
-    X = random.standard_normal((40, 12))
-    y = X[:, 2] - 2 * X[:, 5] + 0.5 * random.standard_normal(40)
-    found = StabilitySelection(estimator, n_subsamples=6, most_selected=4, random_state=0).fit(X, y)
+def test_frequencies_and_the_threshold_are_drawn_and_the_selected_features_named(data, estimator):
+    found = StabilitySelection(estimator, n_subsamples=6, most_selected=4, random_state=0).fit(*data)
     axes = found.plot()
-    lines = {line.get_label(): np.asarray(line.get_ydata()) for line in axes.get_lines()}
+    lines = {label: xy[:, 1] for label, xy in curves(axes).items()}
     chosen = found.get_support(indices=True)
     assert set(lines) >= {f"x{j}" for j in chosen} | {"threshold, 0.7"}
     assert set(lines["threshold, 0.7"]) == {0.7}

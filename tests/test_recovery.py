@@ -2,14 +2,11 @@
 
 import numpy as np
 import pytest
-import scipy.sparse
 from scipy.optimize import linprog
 from scipy.sparse.linalg import aslinearoperator
 
 from ell12 import L1, L12, MCP, Run, recover_sparse
 from ell12.recovery import recover_sparse_ratio
-
-torch = pytest.importorskip("torch")
 
 
 def problem(seed=0, shape=(40, 120), n_nonzero=8):
@@ -33,14 +30,9 @@ def test_the_vector_behind_exact_measurements_comes_back_to_rounding(make):
     np.testing.assert_allclose(recover_sparse(A, A @ x), x, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["sparse", "operator", "tensor"])
-def test_other_containers_of_the_same_matrix(kind):
+def test_the_matrix_may_be_a_linear_operator():
     A, x = problem(1, (30, 60), 4)
-    b = A @ x
-    given = {"sparse": scipy.sparse.csr_array, "operator": aslinearoperator, "tensor": torch.from_numpy}[kind](A)
-    found = recover_sparse(given, torch.from_numpy(b) if kind == "tensor" else b)
-    assert isinstance(found, torch.Tensor if kind == "tensor" else np.ndarray)
-    np.testing.assert_allclose(np.asarray(found), x, atol=1e-6)
+    np.testing.assert_allclose(recover_sparse(aslinearoperator(A), A @ x), x, atol=1e-6)
 
 
 def test_without_the_subtracted_norm_it_is_basis_pursuit():
@@ -65,12 +57,11 @@ def test_the_residual_meets_the_noise():
     assert f"{found.n_nonzero} entries" in found.message
 
 
-@pytest.mark.parametrize("noise", [0.0, 0.1])
-def test_units_change_the_answer_by_their_ratio(noise):
+def test_units_change_the_answer_by_their_ratio_with_noise_too():
     A, x = problem(4)
-    b = A @ x + 0.01 * np.sin(np.arange(40)) * (noise > 0)
-    one = recover_sparse(A, b, noise)
-    np.testing.assert_allclose(recover_sparse(1e5 * A, 1e-3 * b, 1e-3 * noise), 1e-8 * one, rtol=1e-6, atol=1e-16)
+    b = A @ x + 0.01 * np.sin(np.arange(40))
+    found = recover_sparse(1e5 * A, 1e-3 * b, 1e-4)
+    np.testing.assert_allclose(found, 1e-8 * recover_sparse(A, b, 0.1), rtol=1e-6, atol=1e-16)
 
 
 def test_signs_zeros_and_equal_columns():

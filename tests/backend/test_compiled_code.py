@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import ell12
-from ell12.backend.compiled_code import can_compile
 
 pytest.importorskip("numba")
 
@@ -77,12 +76,3 @@ def test_a_full_disk_and_damaged_files_of_the_cache_cost_only_time_of_which_one_
         path.write_bytes(content[: [0, 7, len(content) // 2][number % 3]])
     assert run(PACKAGE.parent, **cache) == expected
     assert all(path.stat().st_size > 7 for path in whole if path.suffix == ".nbi")  # mended for the next process
-
-
-def test_the_size_of_a_problem_alone_decides_which_loop_solves_it():
-    from ell12.solvers import gram_descent, gram_descent_compiled
-
-    assert can_compile()
-    small, large = np.eye(2), np.eye(int(gram_descent.COMPILED_FROM**0.5))
-    assert gram_descent.engine_for(small)[0] is gram_descent
-    assert gram_descent.engine_for(large)[0] is gram_descent_compiled

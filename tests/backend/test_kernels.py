@@ -1,7 +1,6 @@
 """The source of kernels, the compiler that is found for them, and the norms that one of them sums."""
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,47 +15,11 @@ MODULES = [path.with_suffix(".py") for path in sorted(Path(ell12.__file__).paren
 MODULES.remove(SHARED)
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: path.stem)
-def test_a_source_is_its_macros_then_what_all_share_then_its_own(module):
-    text = cuda.source(str(module), {"REAL": "float", "THREADS": 128, "CASE": 3})
-    assert text.splitlines()[:3] == ["#define REAL float", "#define THREADS 128", "#define CASE 3"]
-    shared, own = (path.with_suffix(".cu").read_text() for path in (SHARED, module))
-    assert text.split("\n", 3)[3] == shared + own
-    assert "over_block" in shared
-    names = [line.split("(")[0].split()[-1] for line in own.splitlines() if "__global__" in line]
-    assert names
-    assert all(f'"{name}"' in module.read_text() for name in names)  # of the module of the same name
-
-
 def test_arrays_in_main_memory_and_sources_that_do_not_compile_have_no_kernel():
     assert cuda.kernel(np.zeros(3), str(MODULES[0]), "any") is None
     assert cuda._compiled(str(MODULES[0]), "no_such_kernel", False, 0, REAL="float", THREADS=256) is None
     torch = pytest.importorskip("torch")
     assert cuda.kernel(torch.zeros(3), str(MODULES[0]), "any") is None
-
-
-@pytest.mark.skipif(cuda.os.name == "nt", reason="names of files are those of Linux")
-def test_compilers_are_found_in_packages_then_in_torch_then_in_an_installation(monkeypatch, tmp_path):
-    wanted = [
-        "nvidia/cu13/lib/libnvrtc.so.13",
-        "nvidia/cuda_nvrtc/lib/libnvrtc.so.12",
-        "torch/lib/libnvrtc.so.12",
-        "cuda/lib64/libnvrtc.so.12.4",
-    ]
-    for name in (*wanted, "nvidia/cu13/lib/libnvrtc.alt.so.13", "cuda/lib64/libcudart.so"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-
-    def find_spec(package):
-        return SimpleNamespace(submodule_search_locations=[str(tmp_path / package)])
-
-    monkeypatch.setattr(cuda.importlib.util, "find_spec", find_spec)
-    monkeypatch.setattr(cuda.ctypes, "CDLL", str)
-    monkeypatch.setenv("CUDA_PATH", str(tmp_path / "cuda"))
-    monkeypatch.delenv("CUDA_HOME", raising=False)
-    found = [name.removeprefix(f"{tmp_path}/") for name in cuda.libraries.__wrapped__()[:4]]
-    assert sorted(found[:2]) == wanted[:2]
-    assert found[2:] == wanted[2:]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

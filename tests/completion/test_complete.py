@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse
 
 from ell12 import L12Imputer, Observed, SpectralL12, Status, complete_matrix, completion_path
-from ell12.completion import AlternatingLeastSquares, BlockAPG, CompletionLoss, FactoredAPG, FullSVD
-from ell12.completion.hidden_entries import default_solver, rank_one_fit
+from ell12.completion import AlternatingLeastSquares, BlockAPG, FactoredAPG, FullSVD
+from ell12.completion.hidden_entries import rank_one_fit
 from ell12.datasets import synthetic_ratings
 from ell12.penalties import SpectralLogSum
 
@@ -24,9 +24,6 @@ def table(shape=(40, 30), known=0.5, seed=0, mean=4.0):
     X = mean + random.standard_normal((shape[0], 2)) @ random.standard_normal((2, shape[1]))
     X += 0.2 * random.standard_normal(shape)
     return np.where(random.random(shape) < known, X, np.nan), X
-
-
-# Choices
 
 
 @pytest.mark.parametrize("alpha", [None, "noise", 6.0])
@@ -68,9 +65,6 @@ def test_ratings_are_capped_unless_no_bound_is_asked_for():
     assert complete_matrix(observed, 30.0, max_rank=None).max_rank is None
 
 
-# Offsets
-
-
 @pytest.mark.parametrize("center", [None, "mean", "biases"])
 def test_rows_and_columns_of_which_nothing_is_known_have_their_offsets(center):
     known = table()[0]
@@ -82,22 +76,12 @@ def test_rows_and_columns_of_which_nothing_is_known_have_their_offsets(center):
     np.testing.assert_allclose(result.predict([3, 0, 0], [1, 4, 0]), full[[3, 0, 0], [1, 4, 0]], atol=1e-12)
 
 
-# Solvers
-
-
 def test_the_solver_suits_the_problem():
-    dense, sparse = CompletionLoss(table()[0]), CompletionLoss(table(known=0.2)[0])
-    chosen = {
-        BlockAPG: (dense, SpectralL12(1.0), None),
-        FactoredAPG: (sparse, SpectralL12(1.0), None),
-        AlternatingLeastSquares: (sparse, SpectralL12(1.0), 8),
-    }
-    for kind, (loss, penalty, rank) in chosen.items():
-        assert type(default_solver(loss, penalty, rank, 0)) is kind
-    assert type(default_solver(sparse, SpectralLogSum(1.0), 8, 0)) is FactoredAPG
-
-
-# What is refused
+    dense, sparse = table()[0], table(known=0.2)[0]
+    assert complete_matrix(dense, 6.0, max_rank=None).solver == "BlockAPG"
+    assert complete_matrix(sparse, 6.0, max_rank=None).solver == "FactoredAPG"
+    assert complete_matrix(sparse, 6.0, max_rank=8).solver == "AlternatingLeastSquares"
+    assert complete_matrix(sparse, 6.0, max_rank=8, penalty=SpectralLogSum()).solver == "FactoredAPG"
 
 
 @pytest.mark.parametrize("call", [complete_matrix, completion_path, lambda X, **kw: L12Imputer(**kw).fit(X)])
@@ -105,16 +89,9 @@ def test_the_solver_suits_the_problem():
     ("options", "message"),
     [
         ({"max_rank": 0}, "max_rank"),
-        ({"max_rank": "most"}, "max_rank"),
-        ({"scale": "rows"}, "scale"),
         ({"center": "rows"}, "center must be 'auto' or 'mean' or 'columns' or 'biases', got 'rows'"),
-        ({"center": ["rows"]}, "center"),
-        ({"tol": "small"}, "tol must be a number >= 0, got 'small'"),
         ({"tol": None}, "tol must be a number >= 0, got None"),
-        ({"tol": np.ones(2)}, "tol must be a number >= 0"),
-        ({"max_iter": "many"}, "max_iter must be a whole number >= 0, got 'many'"),
         ({"max_iter": 1.5}, "max_iter must be a whole number"),
-        ({"random_state": "x"}, "random_state"),
         *(({"alpha": alpha}, "alpha") for alpha in ("best", -1.0, np.inf, "holdout")),
     ],
 )
@@ -134,9 +111,6 @@ def test_entries_without_squares_are_refused(dtype, scale, as_sparse):
     with pytest.raises(ValueError, match=r"^X holds numbers up to .*, too (small|large) for their squares in"):
         complete_matrix(X)
     assert complete_matrix(np.zeros((3, 3))).x.rank == 0
-
-
-# The path
 
 
 def test_a_path_is_validated_on_what_it_has_not_seen():

@@ -2,17 +2,11 @@
 
 import numpy as np
 import pytest
-import scipy.sparse
 from skimage import data
 
-from ell12 import LowRank, Observed, SpectralL12, Status, complete_matrix, minimize, stationarity
+from ell12 import LowRank, Observed, SpectralL12, Status, complete_matrix, minimize
 from ell12.completion import AlternatingLeastSquares, BlockAPG, CompletionLoss, FactoredAPG, FullSVD
-from ell12.completion import squared_error as sweeps
-from ell12.completion.gpu_entries import Segments
 from ell12.completion.hidden_entries import largest_strength
-from ell12.completion.matrix_apg import SparsePlusLowRank
-from ell12.completion.singular_vectors import WarmBlock, leading_svd, random_block
-from ell12.completion.squared_error import solve_rows
 from ell12.penalties import NoPenalty, SpectralLogSum, TruncatedNuclear
 
 PROXIMAL = [FullSVD(), BlockAPG(), FactoredAPG()]
@@ -31,6 +25,7 @@ def reference():
     """What the full decomposition each step reaches, for each penalty."""
     loss = noisy()
     penalties = [SpectralL12(2.0), SpectralL12(1.0, 0.0), SpectralL12(2.0, 0.5)]
+    penalties += [SpectralLogSum(20.0, 5.0), TruncatedNuclear(1.5, 2)]
     return loss, [(p, minimize(loss, p, solver=FullSVD(), tol=1e-6)) for p in penalties]
 
 
@@ -38,24 +33,15 @@ def reference():
 def test_engines_agree(reference, solver):
     loss, expected = reference
     for penalty, wanted in expected:
+        if isinstance(solver, AlternatingLeastSquares) and not isinstance(penalty, SpectralL12):
+            continue
         result = minimize(loss, penalty, solver=solver, tol=1e-5)
         assert result.converged
         assert result.x.rank == wanted.x.rank
-        assert result.objective == pytest.approx(wanted.objective, rel=1e-7)
+        rel = 1e-7 if isinstance(penalty, SpectralL12) else 1e-5
+        assert result.objective == pytest.approx(wanted.objective, rel=rel)
         value = loss.value(loss.point(result.x)) + penalty.value(result.x.to_array())  # nothing is carried along
         assert result.objective == pytest.approx(value, rel=1e-9)
-
-
-@pytest.mark.parametrize("solver", PROXIMAL[1:], ids=str)
-@pytest.mark.parametrize("penalty", [SpectralLogSum(20.0, 5.0), TruncatedNuclear(1.5, 2)], ids=str)
-def test_engines_agree_on_other_penalties(solver, penalty):
-    loss = noisy()
-    wanted = minimize(loss, penalty, solver=FullSVD(), tol=1e-5)
-    result = minimize(loss, penalty, solver=solver, tol=1e-5)
-    assert result.converged
-    assert wanted.converged
-    assert result.x.rank == wanted.x.rank
-    assert result.objective == pytest.approx(wanted.objective, rel=1e-5)
 
 
 @pytest.mark.parametrize("alpha", [0.1, 0.3, 1.0])
@@ -149,16 +135,6 @@ def test_solvers_say_what_they_need(solver, penalty, message):
         minimize(noisy(), penalty, solver=solver)
 
 
-@pytest.mark.parametrize("make", [BlockAPG, FactoredAPG, AlternatingLeastSquares])
-def test_a_seed_names_a_run(make):
-    runs = [
-        minimize(noisy(), SpectralL12(1.0), solver=make(6, random_state=s), tol=0, max_iter=2) for s in (1, 1, 2)
-    ]
-    first, again, other = (run.x.to_array() for run in runs)
-    np.testing.assert_array_equal(first, again)
-    assert not np.array_equal(first, other)
-
-
 @pytest.mark.parametrize("make", [BlockAPG, FactoredAPG, FullSVD, AlternatingLeastSquares])
 @pytest.mark.parametrize("max_rank", [0, -1, 1.5, True])
 def test_wrong_ranks(make, max_rank):
@@ -188,50 +164,6 @@ def test_half_and_extended_precision_become_single_and_double(dtype, kept, solve
     assert again.x.dtype == kept
 
 
-# The pieces
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_compiled_rows_agree_with_plain_ones(dtype, monkeypatch):
-    pytest.importorskip("numba")
-    monkeypatch.setattr(sweeps, "COMPILED_FROM", 1)
-    observed, random = noisy((400, 30), known=0.4).observed, np.random.default_rng(0)
-    H, prior = random.standard_normal((30, 6)).astype(dtype), random.standard_normal((400, 6)).astype(dtype)
-    arguments = observed.values.astype(dtype), H, np.arange(1, 7, dtype=dtype), prior
-    before = prior.copy()
-    found, plain = solve_rows(observed.segments[0], *arguments), observed.segments[0].solve(*arguments)
-    assert found.dtype == plain.dtype == dtype
-    np.testing.assert_allclose(found, plain, rtol=1e-3 if dtype == np.float32 else 1e-9, atol=1e-6)
-    np.testing.assert_array_equal(prior, before)
-
-
-def test_many_rows_with_few_entries_are_compiled_too(monkeypatch):
-    pytest.importorskip("numba")
-    monkeypatch.setattr(sweeps, "COMPILED_FROM", 2**14)
-    monkeypatch.setattr(Segments, "solve", None)
-    starts, H, prior = np.minimum(np.arange(5001), 2), np.ones((3, 2)), np.ones((5000, 2))
-    two = Segments(starts, np.array([0, 2]), 3)
-    found = solve_rows(two, np.array([4.0, 5.0]), H, np.array([2.0, 4.0]), prior)
-    np.testing.assert_allclose(found[2:], prior[2:] / [2.0, 4.0])
-    np.testing.assert_allclose([[3.0, 1.0], [1.0, 5.0]] @ found[0], [5.0, 5.0])
-
-
-def test_the_certificate_is_the_one_of_the_dense_matrix():
-    loss, penalty = noisy(), SpectralL12(2.0)
-    x = minimize(loss, penalty, solver=BlockAPG(), tol=1e-1).x
-    gradient = loss.gradient(loss.point(x)).toarray()
-    U, V = x.U, x.V
-    slope = np.diag(2.0 * (1 - x.s / np.linalg.norm(x.s)))
-    beyond = gradient - U @ (U.T @ gradient) - (gradient @ V) @ V.T + U @ (U.T @ gradient @ V) @ V.T
-    expected = max(
-        np.linalg.norm(gradient @ V + U @ slope, 2),
-        np.linalg.norm(gradient.T @ U + V @ slope, 2),
-        np.linalg.norm(beyond, 2) - 2.0,
-    )
-    assert stationarity(loss, penalty, x) == pytest.approx(expected / 2.0, rel=1e-6)
-    assert penalty.violation(x.to_array(), gradient) == pytest.approx(expected, rel=1e-6)
-
-
 def test_rounding_in_single_precision_does_not_hide_convergence():
     random = np.random.default_rng(0)
     W, H = random.standard_normal((2, 600, 20)).astype(np.float32)
@@ -243,18 +175,11 @@ def test_rounding_in_single_precision_does_not_hide_convergence():
     assert result.x.dtype == np.float32
 
 
-# The loss, against dense sums
-
-
-def two_matrices():
+def test_values_and_gradients_are_those_of_the_known_errors():
     random = np.random.default_rng(0)
     X, mask = random.standard_normal((6, 5)), random.random((6, 5)) < 0.5
     x, y = (LowRank.from_factors(random.standard_normal((6, 2)), random.standard_normal((5, 2))) for _ in range(2))
-    return X, mask, CompletionLoss(Observed.from_mask(X, mask)), x, y
-
-
-def test_values_and_gradients_are_those_of_the_known_errors():
-    X, mask, loss, x, y = two_matrices()
+    loss = CompletionLoss(Observed.from_mask(X, mask))
     errors = np.where(mask, x.to_array() - X, 0)
     point, other = loss.point(x), loss.point(y)
     assert loss.value(point) == pytest.approx(0.5 * np.sum(errors**2), rel=1e-13)
@@ -264,16 +189,9 @@ def test_values_and_gradients_are_those_of_the_known_errors():
     assert above <= loss.lipschitz() / 2 * np.sum((y.to_array() - x.to_array()) ** 2)
 
 
-@pytest.mark.parametrize("length", [0.3, 1.0, 1.7])
-def test_a_gradient_step_moves_the_known_entries_towards_their_values(length):
-    X, mask, loss, x, _ = two_matrices()
-    prediction = loss.point(x).prediction
-    expected = prediction + length * (X[mask] - prediction)
-    np.testing.assert_allclose(loss.after_step(prediction, length), expected, atol=1e-13)
-
-
 def test_a_start_that_does_not_fit_is_named():
-    loss, x = two_matrices()[2:4]
+    loss = noisy((6, 5))
+    x = LowRank.from_factors(np.eye(6)[:, :2], np.eye(5)[:, :2])
     np.testing.assert_array_equal(loss.check_start(x).to_array(), x.to_array())
     with pytest.raises(TypeError, match="x0 must be a LowRank matrix, got ndarray"):
         loss.check_start(x.to_array())
@@ -281,64 +199,3 @@ def test_a_start_that_does_not_fit_is_named():
         loss.check_start(x.T)
     with pytest.raises(ValueError, match="x0 holds NaN or infinity"):
         loss.check_start(LowRank(x.U, np.full(2, np.nan), x.V))
-
-
-# Leading singular vectors of sparse plus low-rank matrices, against the dense matrix
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(3)
-
-
-def example(rng, m=30, n=20):
-    """Z and the dense matrix; both parts matter for the leading singular values."""
-    sparse = np.where(rng.random((m, n)) < 0.3, 4 * rng.standard_normal((m, n)), 0.0)
-    factors = [[rng.standard_normal((size, 2)) for size in (m, n)] for _ in range(2)]
-    terms = [(c, LowRank.from_factors(W, H)) for c, (W, H) in zip((1.5, -0.5), factors, strict=True)]
-    dense = sparse + sum(c * x.to_array() for c, x in terms)
-    return SparsePlusLowRank(scipy.sparse.csr_array(sparse), terms), dense
-
-
-def test_products_are_those_of_the_dense_matrix(rng):
-    Z, dense = example(rng)
-    B, C = rng.standard_normal((20, 3)), rng.standard_normal((30, 2))
-    np.testing.assert_allclose(Z @ B, dense @ B, atol=1e-12)
-    np.testing.assert_allclose(Z.T @ C, dense.T @ C, atol=1e-12)  # the sparse part belongs in it too
-    np.testing.assert_allclose(Z.T.T @ B, dense @ B, atol=1e-12)
-    assert (Z.shape, Z.T.shape) == ((30, 20), (20, 30))
-
-
-def test_leading_svd_finds_the_leading_singular_triplets(rng):
-    Z, dense = example(rng)
-    exact = np.linalg.svd(dense)
-    U, s, V = leading_svd(Z, random_block(rng, 20, 8, float), passes=200)
-    np.testing.assert_allclose(s[:4], exact[1][:4], rtol=1e-6)
-    np.testing.assert_allclose(U.T @ U, np.eye(8), atol=1e-12)
-    np.testing.assert_allclose(V.T @ V, np.eye(8), atol=1e-12)
-    np.testing.assert_allclose(dense @ V[:, :2], U[:, :2] * s[:2], atol=1e-4)
-    warm = leading_svd(Z, exact[2][:3].T, passes=0)[1]
-    np.testing.assert_allclose(warm, exact[1][:3], rtol=1e-10)
-    u, top, v = leading_svd(scipy.sparse.csr_array(dense), random_block(rng, 20, 1, float), passes=2000, tol=1e-14)
-    assert u[:, 0] @ dense @ v[:, 0] == pytest.approx(exact[1][0], rel=1e-10)
-    assert top[0] == pytest.approx(exact[1][0], rel=1e-10)
-
-
-def test_a_block_as_wide_as_the_matrix_is_exact_without_passes(rng):
-    Z, dense = example(rng, m=9, n=6)
-    s = leading_svd(Z, random_block(rng, 6, 6, float), passes=0)[1]
-    np.testing.assert_allclose(s, np.linalg.svd(dense)[1], rtol=1e-10)
-    assert leading_svd(Z.T, random_block(rng, 9, 9, float), passes=0)[1].shape == (6,)
-    U, s, V = leading_svd(scipy.sparse.csr_array((4, 3)), np.ones((3, 1)), passes=3)
-    assert (s[0], U.shape, V.shape) == (0, (4, 1), (3, 1))
-
-
-def test_a_warm_block_converges_to_the_leading_triplets(rng):
-    Z = rng.standard_normal((60, 3)) @ rng.standard_normal((3, 45)) + 0.3 * rng.standard_normal((60, 45))
-    block = WarmBlock(LowRank.zeros(Z.shape))
-    for _ in range(60):
-        U, s, V = block(Z)
-        block.keep(5)
-    np.testing.assert_allclose(s[:5], np.linalg.svd(Z)[1][:5], rtol=1e-6)
-    np.testing.assert_allclose(V.T @ V, np.eye(V.shape[1]), atol=1e-8)
-    np.testing.assert_allclose(Z @ V[:, 0], s[0] * U[:, 0], atol=1e-6)

@@ -16,31 +16,17 @@ from ell12.completion.hidden_entries import (
     largest_strength,
     noise_alpha,
     rank_one_fit,
-    search_space,
 )
 from ell12.completion.offsets import Centred, fit_offsets
 from ell12.datasets import synthetic_ratings
 from ell12.protocols import with_alpha
 
-AUTO = {"center": "auto", "penalty": None, "max_rank": "auto", "scale": "auto"}
 SHAPES = SpectralL12(l2_weight=0.5), SpectralL12(l2_weight=1.0)
 
 
 def ratings(seed=0, shape=(150, 120), count=3000, **options):
     drawn = synthetic_ratings(seed, *shape, count, **options)
     return Observed(drawn.rows, drawn.columns, drawn.values, drawn.shape)
-
-
-def test_ratings_and_tables_have_their_options():
-    sparse, dense = ratings(), Observed.from_mask(np.ones((4, 4)), np.eye(4) < 1)
-    spaces = [search_space(observed, **AUTO) for observed in (sparse, dense)]
-    assert [space["center"] for space in spaces] == [("biases",), ("columns", None)]
-    assert [[shape.l2_weight for shape in space["penalty"]] for space in spaces] == [[0.5], [1.0, 0.5]]
-    assert [space["max_rank"] for space in spaces] == [(8, 4, 16), (None,)]
-    asked = {"center": None, "scale": None, "penalty": SHAPES[0], "max_rank": 5}
-    assert {name: list(values) for name, values in search_space(sparse, **asked).items()} == {
-        name: [value] for name, value in asked.items()
-    }
 
 
 def test_choices_are_those_of_the_least_error_and_fits_are_near_exact_ones():
@@ -74,12 +60,9 @@ def test_errors_on_hidden_entries_are_those_of_the_prediction(center, scale):
     assert HiddenEntries(centred, hidden).error(fit.x) == pytest.approx(expected, rel=1e-10)
 
 
-def test_what_is_hidden():
-    single, table = Observed([1], [2], [3.0], (3, 3)), np.random.default_rng(0).standard_normal((30, 20))
-    assert HiddenEntrySearch(single, None, 0).n_hidden == 0
-    splits = HiddenEntrySearch(
-        Observed.of(table), None, 0
-    ).splits  # tables are judged on three parts, ratings on one
+def test_tables_are_judged_on_three_parts_ratings_on_one_and_a_single_entry_on_none():
+    table = np.random.default_rng(0).standard_normal((30, 20))
+    splits = HiddenEntrySearch(Observed.of(table), None, 0).splits
     assert len(splits) == len({tuple(hidden.flat) for _, hidden in splits}) == 3
     assert len(HiddenEntrySearch(ratings(), None, 0).splits) == 1
     assert np.isfinite(L12Imputer(keep_empty_features=True).fit_transform([[1.0, np.nan]])).all()
@@ -110,9 +93,6 @@ def test_a_matrix_of_low_rank_is_found_by_default():
     assert np.sqrt(np.mean((fit.to_array() - X)[missing] ** 2)) < 2e-3
 
 
-# Strengths, against conditions at both sides of them and against fits by other means
-
-
 def problem(seed=0, shape=(12, 9), known=0.7):
     random = np.random.default_rng(seed)
     X = 3 * np.outer(random.uniform(1, 2, shape[0]), random.uniform(1, 2, shape[1]))
@@ -131,13 +111,6 @@ def test_a_rank_one_fit_is_the_nearest_by_another_method():
     best = least_squares(errors, np.ones(21), xtol=1e-14, ftol=1e-14)
     assert np.sum((fit - X)[mask] ** 2) == pytest.approx(2 * best.cost, rel=1e-7)
     assert np.linalg.matrix_rank(fit) == 1
-
-
-def test_of_a_whole_matrix_the_rank_one_fit_is_the_first_singular_triplet():
-    X, _, _ = problem()
-    U, s, Vt = np.linalg.svd(X)
-    fit = rank_one_fit(Observed.from_mask(X, np.ones(X.shape, dtype=bool)))
-    np.testing.assert_allclose(fit.to_array(), s[0] * np.outer(U[:, 0], Vt[0]), atol=1e-8)
 
 
 @pytest.mark.parametrize("l2_weight", [0.0, 0.6])

@@ -62,9 +62,6 @@ def test_without_centring_a_row_without_entries_has_the_means_of_the_columns(sca
     np.testing.assert_allclose(model.transform(known)[4], np.nanmean(known, axis=0))
 
 
-# Ratings
-
-
 @pytest.fixture(scope="module")
 def split_ratings():
     drawn = synthetic_ratings(0, 150, 100, 3000, rank=2, factor_deviation=0.9, noise=0.4)

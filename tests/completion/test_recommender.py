@@ -56,7 +56,9 @@ def test_unknown_ids_have_the_offsets_of_the_other(ratings, center):
         np.testing.assert_allclose(wide.predict([61, 61, 4], [2, 41, 41]), wide.predict([-1, -1, 4], [2, -1, -1]))
 
 
-def test_recommendations_are_the_best_of_what_was_not_seen(ratings, model):
+@pytest.mark.parametrize("block", [1, 30, 2**22])
+def test_recommendations_are_the_best_of_what_was_not_seen(monkeypatch, ratings, model, block):
+    monkeypatch.setattr(ranking, "AT_ONCE", block)
     scores = dense(model)
     scores[ratings.rows, ratings.columns] = -np.inf
     order = np.argsort(-scores, axis=1)[:, :4]
@@ -214,9 +216,6 @@ def test_ndcg_is_that_of_scikit_learn():
     assert model.ndcg(elsewhere, 5, by="rating") == expected  # an item that it does not know is left out
 
 
-# Interest
-
-
 def taste(seed=0, users=200, items=80):
     """Users take up what is near their taste, and rate it by chance."""
     random = np.random.default_rng(seed)
@@ -250,25 +249,6 @@ def test_interest_is_the_same_for_new_users_in_other_units_and_without_ratings()
     assert set(unknown.tolist()) <= set(np.argsort(-np.bincount(train.columns, minlength=80))[:20].tolist())
 
 
-# The best columns of each row, and how good an order is
-
-
-@pytest.mark.parametrize("block", [1, 30, 2**22])
-def test_the_best_columns_are_those_that_sorting_finds(monkeypatch, block):
-    monkeypatch.setattr(ranking, "AT_ONCE", block)
-    random = np.random.default_rng(0)
-    P, Q = random.standard_normal((9, 4)), random.standard_normal((12, 4))
-    excluded = random.random((9, 12)) < 0.3
-    excluded[2] = np.arange(12) != 5  # one is left
-    columns, entries = best_columns(P, Q, 4, scipy.sparse.csr_array(excluded))
-    scores = np.where(excluded, -np.inf, P @ Q.T)
-    order = np.argsort(-scores, axis=1)[:, :4]
-    scores = np.take_along_axis(scores, order, axis=1)
-    np.testing.assert_array_equal(columns, np.where(np.isfinite(scores), order, -1))
-    np.testing.assert_allclose(entries, np.where(np.isfinite(scores), scores, np.nan))
-    assert (columns[2] == [5, -1, -1, -1]).all()
-
-
 def test_no_columns_and_equal_ones():
     assert best_columns(np.ones((2, 3)), np.ones((4, 3)), 4)[0].tolist() == [[0, 1, 2, 3]] * 2
     columns, entries = best_columns(np.ones((2, 3)), np.zeros((0, 3)), 2)
@@ -276,17 +256,6 @@ def test_no_columns_and_equal_ones():
     gains = scipy.sparse.csr_array(np.array([[0.0, 2.0], [0.0, 0.0]]))
     assert ndcg(np.full((2, 3), -1), gains) == 0
     assert np.isnan(ndcg(np.zeros((2, 1), dtype=int), 0 * gains))
-
-
-@pytest.mark.parametrize("n", [1, 5, 30])
-def test_ndcg_of_lists_is_that_of_scikit_learn(n):
-    random = np.random.default_rng(3)
-    scores, rated = random.standard_normal((15, 30)), random.random((15, 30)) < 0.2
-    gains = np.where(rated, random.random((15, 30)) + 0.1, 0.0)
-    gains[3] = 0.0  # a row without a gain does not count
-    some = gains.any(axis=1)
-    found = ndcg(np.argsort(-scores, axis=1)[:, :n], scipy.sparse.csr_array(gains))
-    assert found == pytest.approx(ndcg_score(gains[some], scores[some], k=n))
 
 
 @pytest.mark.parametrize(("ids", "nobody"), [(np.array([10, 20, 30]), -1), (np.array(["a", "b", "c"]), "")])

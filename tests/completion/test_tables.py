@@ -39,9 +39,6 @@ def frame(**dtypes):
     return X
 
 
-# Scales
-
-
 @settings(max_examples=3, deadline=None)
 @given(powers=st.lists(st.floats(-6, 6), min_size=5, max_size=5), shift=st.floats(-3, 3))
 def test_columns_in_other_units_give_the_same_table_in_these_units(powers, shift):
@@ -93,9 +90,6 @@ def test_columns_are_scaled_where_their_deviations_differ_beyond_chance(scales, 
     deviations = few.std(axis=1)
     assert np.mean(deviations.max(axis=1) > 3 * deviations.min(axis=1)) > 0.5
     assert np.mean([has_own_units(Observed.of(table)) for table in few]) < 0.2
-
-
-# Ranges and empty columns
 
 
 def test_predictions_stay_in_the_range_of_their_column():
@@ -165,9 +159,6 @@ def test_a_completion_says_which_columns_it_cannot_complete():
     one_unit = table()[0]
     one_unit[:, 2] = np.nan
     assert not np.isnan(complete_matrix(one_unit, 1.0, scale=None).to_array()).any()
-
-
-# Data frames
 
 
 @pytest.mark.parametrize("dtypes", [{}, {"b": "Int8"}, {"b": "int64[pyarrow]", "c": "bool[pyarrow]"}])
@@ -262,9 +253,6 @@ def test_tables_go_through_pipelines_searches_and_pickles():
     assert "numbers__missingindicator_a" in both.fit(X).get_feature_names_out()
     grid = {"columntransformer__numbers__l12imputer__scale": ["auto", None]}
     assert GridSearchCV(model, grid, cv=2).fit(X, y).best_score_ > 0
-
-
-# Small tables
 
 
 def times_the_error_of_means(X, seed):

@@ -9,8 +9,7 @@ import pytest
 import scipy.sparse
 import scipy.stats
 
-from ell12 import L12Imputer, Observed, SpectralL12
-from ell12.completion import uncertainty
+from ell12 import L12Imputer, SpectralL12
 
 UNITS = np.geomspace(0.01, 100, 8)
 NOISE = np.linspace(0.1, 1.5, 8)
@@ -76,24 +75,6 @@ def test_rows_that_were_not_fitted_are_covered_too():
     assert_covered(np.concatenate(shares), number)
 
 
-@pytest.mark.parametrize("learn", ["_errors_at_hidden_entries", "_errors_in_new_rows"])
-def test_the_prediction_of_a_hidden_entry_knows_nothing_of_its_value(learn):
-    known = table(0, rows=40)[0]
-    entry = tuple(np.argwhere(~np.isnan(known))[17])
-    predictions = []
-    for move in (0.0, 3.0 * UNITS[entry[1]]):
-        changed = known.copy()
-        changed[entry] += move
-        model = L12Imputer("noise", random_state=0).fit(known)  # the same choices
-        model._known = Observed.of(changed)
-        errors = getattr(uncertainty, learn)(model, model._known, np.random.default_rng(0))
-        predictions.append(errors[0] / UNITS[errors[1].astype(int)])
-    moves = predictions[1] - predictions[0]
-    # Its own error moves as its value does; what is predicted of others moves less.
-    assert np.sort(np.abs(moves))[-2] < 2.5
-    assert moves[np.argmax(np.abs(moves))] == pytest.approx(3.0, rel=1e-12)
-
-
 def test_known_entries_are_points_and_intervals_hold_what_is_filled_in(fitted):
     model, known, _ = fitted[0]
     before = known.copy()
@@ -134,9 +115,6 @@ def test_containers_pickles_threads_and_pairs_agree(fitted):
     np.testing.assert_allclose((pairs[0] + pairs[1]) / 2, model.predict(rows, columns))
 
 
-# Ratings
-
-
 def test_ratings_are_covered_those_of_rare_items_by_wider_intervals():
     random = np.random.default_rng(0)
     popularity = np.exp(2.0 * random.standard_normal(80))
@@ -155,9 +133,6 @@ def test_ratings_are_covered_those_of_rare_items_by_wider_intervals():
     by_number = np.argsort(np.bincount(columns[~test], minlength=80))
     size = model._calibration(False).size(20, by_number)
     assert size[:20].mean() > 1.1 * size[-20:].mean()
-
-
-# What cannot be known, and bounds
 
 
 def test_too_few_known_entries_are_infinite_intervals_and_a_warning():
@@ -187,9 +162,6 @@ def test_an_interval_ends_at_a_bound_on_which_many_known_entries_lie():
 def test_wrong_coverages(fitted, coverage):
     with pytest.raises(ValueError, match="coverage"):
         fitted[0][0].intervals(fitted[0][1], coverage=coverage)
-
-
-# Draws
 
 
 def test_draws_keep_known_entries_and_differ_by_as_much_as_errors(fitted):

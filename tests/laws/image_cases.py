@@ -19,34 +19,26 @@ def picture(random):
     return clean + 0.1 * random.standard_normal(clean.shape)
 
 
-def _colours(random):
-    return {"image": np.stack([picture(random) for _ in range(3)], axis=-1)}
-
-
-def _blurred(random):
-    return {"image": picture(random), "psf": KERNEL}
-
-
-def _masked(random):
-    return {"image": picture(random), "mask": random.random((SIDE, SIDE)) < 0.8}
-
-
 def _frequencies(random):
     mask = random.random((SIDE, SIDE)) < 0.7
     mask[:3, :3] = True
     return {"data": np.fft.fft2(picture(random), norm="ortho"), "mask": mask}
 
 
-def _measured(random):
-    return {"y": np.ravel(picture(random))}
-
-
-def _counts(random):
-    return {"image": random.poisson(2 + 10 * np.abs(picture(random))) + 0.0}
+DATA = {
+    "grey": lambda random: {"image": picture(random)},
+    "colours": lambda random: {"image": np.stack([picture(random) for _ in range(3)], axis=-1)},
+    "blurred": lambda random: {"image": picture(random), "psf": KERNEL},
+    "masked": lambda random: {"image": picture(random), "mask": random.random((SIDE, SIDE)) < 0.8},
+    "frequencies": _frequencies,
+    "measured": lambda random: {"y": np.ravel(picture(random))},
+    "counts": lambda random: {"image": random.poisson(2 + 10 * np.abs(picture(random))) + 0.0},
+}
 
 
 def _image(name, data, call, residual=None, automatic=False, tol=TOL, **changes):
     """A restoration; automatic strengths and smoothings scale by themselves, others are scaled with the image."""
+    data = DATA[data]
     chosen = {} if automatic else {"alpha": ALPHA, "smoothing": SMOOTHING}
 
     def solve(interrupt_at=None, **given):
@@ -80,7 +72,7 @@ def _denoise(name="denoise_tv", solver=None, max_iter=5000, **changes):
     options = {"max_iter": max_iter} | ({} if solver is None else {"solver": solver})
     return _image(
         name,
-        lambda random: {"image": picture(random)},
+        "grey",
         lambda image, **given: short.denoise_tv(image, **options | given),
         lambda given, image: image - given["image"],
         **changes,
@@ -92,7 +84,7 @@ def _channels(**options):
         return short.denoise_tv(image, channel_axis=-1, **options, **given)
 
     orders = (Order({"image": 2}, 2),) if options else ()  # of colours green is a case of its own
-    return _image("denoise_tv", _colours, call, orders=orders)
+    return _image("denoise_tv", "colours", call, orders=orders)
 
 
 def _penalty():
@@ -127,21 +119,21 @@ IMAGE_CASES = [
     _channels(),
     _channels(colour=False),
     _automatic(_denoise(automatic=True)),
-    _image("deblur_tv", _blurred, short.deblur_tv),
-    _automatic(_image("deblur_tv", _blurred, short.deblur_tv, automatic=True)),
+    _image("deblur_tv", "blurred", short.deblur_tv),
+    _automatic(_image("deblur_tv", "blurred", short.deblur_tv, automatic=True)),
     _image(
         "inpaint_tv",
-        _masked,
+        "masked",
         short.inpaint_tv,
         lambda given, image: np.where(given["mask"], image - given["image"], 0.0),
     ),
-    _automatic(_image("inpaint_tv", _masked, short.inpaint_tv, automatic=True)),
+    _automatic(_image("inpaint_tv", "masked", short.inpaint_tv, automatic=True)),
     _image(
-        "reconstruct_mri", _frequencies, lambda data, mask, **o: short.reconstruct_mri(data, mask, real=True, **o)
+        "reconstruct_mri", "frequencies", lambda data, mask, **o: short.reconstruct_mri(data, mask, real=True, **o)
     ),
     _image(
         "restore_tv",
-        _measured,
+        "measured",
         _restore,
         lambda given, image: 0.9 * (0.9 * image - given["y"].reshape(image.shape)),
         kinds=("numpy",),
@@ -158,11 +150,7 @@ IMAGE_CASES = [
         kinds=("numpy",),
     ),
     _denoise("GrowingADMM", ell12.restoration.GrowingADMM(), violation=None, max_iter=50, kinds=("numpy",)),
-    _of_loss("AbsoluteLoss", "absolute", lambda random: {"image": picture(random)}),
-    _of_loss(
-        "KullbackLeiblerLoss",
-        "poisson",
-        lambda random: {"image": random.poisson(2 + 10 * abs(picture(random))) + 0.0},
-    ),
+    _of_loss("AbsoluteLoss", "absolute", "grey"),
+    _of_loss("KullbackLeiblerLoss", "poisson", "counts"),
     _penalty(),
 ]

@@ -1,6 +1,7 @@
 """The cases of sparse vectors: prox, penalties, losses, solvers, paths and estimators."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import scipy.sparse
@@ -349,33 +350,26 @@ def _certificate():
     return of_rows("certify", solve, arrays=("A", "b"), refused=(), single=1e-4, loose={})
 
 
-def _solution_path():
-    """Strengths of a penalty of another kind, with their automatic grid."""
+def _mcp_path(A, b, sample_weight=None, **options):
+    """Strengths of a penalty of another kind."""
+    loss = ell12.SquaredLoss(A, b, sample_weight=sample_weight)
+    return ell12.solution_path(loss, PENALTIES["MCP"], **options)
 
-    def solve(A, b, sample_weight=None, tol=TOL, penalty=PENALTIES["MCP"]):
-        loss = ell12.SquaredLoss(A, b, sample_weight=sample_weight)
-        alphas, coefs, results = ell12.solution_path(loss, penalty, alphas=3, eps=0.1, tol=tol)
+
+def _path(name, find, violation=None, **changes):
+    def solve(A, b, sample_weight=None, tol=TOL):
+        alphas, coefs, results = find(A, b, sample_weight=sample_weight, alphas=3, eps=0.1, tol=tol)
         converged = all(result.converged for result in results)
         return Answer(coefs, sum(result.n_iter for result in results), converged, alphas)
 
-    return of_rows("solution_path", solve, units=(), named={})
+    return of_rows(name, solve, violation=violation, **changes)
 
 
-def _path():
-    def solve(A, b, sample_weight=None, **options):
-        given = {"alphas": 3, "eps": 0.1, "penalty": ell12.L12(l2_weight=L2_WEIGHT), "tol": TOL} | options
-        alphas, coefs, results = ell12.l12_path(A, b, sample_weight=sample_weight, **given)
-        converged = all(result.converged for result in results)
-        return Answer(coefs, sum(result.n_iter for result in results), converged, alphas)
-
-    def violation(data, answer):
-        n = data["sample_weight"].sum()
-        root = np.sqrt(data["sample_weight"] / n)
-        A, b = root[:, None] * data["A"], root * data["b"]
-        pairs = zip(answer.value.T, answer.result, strict=True)
-        return max(certificates.l12(x, A.T @ (A @ x - b), a, L2_WEIGHT) / (a * TOL) for x, a in pairs)
-
-    return of_rows("l12_path", solve, violation=violation)
+def _of_every_strength(data, answer):
+    n = data["sample_weight"].sum()
+    pairs = zip(answer.value.T, answer.result, strict=True)
+    gradients = ((x, a, certificates.weighted_gradient("squared", data, x) / n) for x, a in pairs)
+    return max(certificates.l12(x, gradient, a, L2_WEIGHT) / (a * TOL) for x, a, gradient in gradients)
 
 
 def _estimator(name, **settings):
@@ -473,8 +467,8 @@ LINEAR_CASES = [
     *MINIMIZE,
     _quadratic(),
     _stationarity(),
-    _path(),
-    _solution_path(),
+    _path("l12_path", partial(ell12.l12_path, penalty=ell12.L12(l2_weight=L2_WEIGHT)), _of_every_strength),
+    _path("solution_path", _mcp_path, units=(), named={}),
     *_WITH,
     *map(_coefficients, _WITH),
     _estimator("L12CoxRegressor"),

@@ -115,17 +115,12 @@ def _path():
     return replace(_completion("completion_path"), solve=solve, units=(Unit(("X",), 1),), violation=None)
 
 
-def _imputer(name="L12Imputer", **settings):
-    def solve(X, interrupt_at=None):
-        given = {"random_state": 0} | settings
-        if interrupt_at is not None:
-            given["solver"] = Interrupted(ell12.completion.BlockAPG(), interrupt_at)
-        model = ell12.L12Imputer(**given)
-        return Answer(model.fit_transform(X), 0, None, model)
+def _imputer():
+    def solve(X):
+        return Answer(ell12.L12Imputer(random_state=0).fit_transform(X))
 
-    orders = () if settings.get("alpha") is None else BOTH_WAYS  # what is held out depends on the order
-    units = (Unit(("X",), 1, lambda c: {}),)
-    return Case(name=name, solve=solve, units=units, single=0.0, **OF_X | {"orders": orders})
+    # What is held out depends on the order.
+    return Case(name="L12Imputer", solve=solve, units=(Unit(("X",), 1),), single=0.0, **OF_X | {"orders": ()})
 
 
 def _recommender():

@@ -20,11 +20,18 @@ MODULES = [
 ]
 
 
+PROGRAM = """
+import sys, numpy
+from tests.laws.compiled_cases import CASES
+numpy.savez(sys.argv[1], **{name: compute() for name, (compute, _) in CASES.items()})
+"""
+
+
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory):
     """The answers of a process in which numba does not compile."""
     path = tmp_path_factory.mktemp("plain") / "answers.npz"
-    command = [sys.executable, str(ROOT / "tests/laws/programs/plain.py"), str(path)]
+    command = [sys.executable, "-c", PROGRAM, str(path)]
     subprocess.run(command, check=True, cwd=ROOT, env=os.environ | {"NUMBA_DISABLE_JIT": "1"})
     return np.load(path)
 

@@ -1,12 +1,18 @@
-"""Containers: the same numbers in another form give the same answer; what holds no numbers is refused by name."""
+"""Containers: numbers in another form give the same answer; what holds no numbers is refused, NaN stays NaN."""
 
+import math
 import re
+import warnings
 
 import numpy as np
 import pytest
 import scipy.sparse
 from tests.laws.case import assert_close
+from tests.laws.linear_cases import MATRICES, PENALTIES
 from tests.laws.table import each
+
+from ell12.backend import as_numpy
+from ell12.penalties import MCP, SCAD, CappedL1, LogSum, Lp, TransformedL1
 
 
 def read_only(x, folder):
@@ -18,18 +24,6 @@ def read_only(x, folder):
 def mapped(x, folder):
     np.save(folder / "x.npy", x)
     return np.load(folder / "x.npy", mmap_mode="r")
-
-
-def strided(x, folder):
-    return np.repeat(x, 2, axis=0)[::2]
-
-
-def backwards(x, folder):
-    return np.ascontiguousarray(x[::-1])[::-1]
-
-
-def tensor(x, folder):
-    return pytest.importorskip("torch").as_tensor(x.copy())
 
 
 def with_zeros(x, folder):
@@ -53,8 +47,8 @@ NUMPY = {
     "Fortran": lambda x, folder: np.asfortranarray(x),
     "read-only": read_only,
     "mapped": mapped,
-    "strided": strided,
-    "backwards": backwards,
+    "strided": lambda x, folder: np.repeat(x, 2, axis=0)[::2],
+    "backwards": lambda x, folder: np.ascontiguousarray(x[::-1])[::-1],
     "foreign bytes": lambda x, folder: x.astype(x.dtype.newbyteorder(">")),
 }
 SPARSE = {
@@ -84,7 +78,8 @@ def test_numpy_arrays_of_any_layout_give_the_same_numbers(case, tmp_path):
 
 @each(lambda case: case.arrays and "tensor" in case.kinds)
 def test_tensors_give_the_same_numbers(case, tmp_path):
-    check(case, {"tensor": tensor}, case.arrays, tmp_path)
+    torch = pytest.importorskip("torch")
+    check(case, {"tensor": lambda x, folder: torch.as_tensor(x.copy())}, case.arrays, tmp_path)
 
 
 @each(lambda case: case.sparse)
@@ -113,3 +108,30 @@ def test_what_holds_no_plain_numbers_is_refused_by_the_name_of_the_argument(case
                 case.solve(**data | {argument: WRONG[kind](data[argument])})
             name = case.named.get(argument, argument)
             assert re.search(rf"\b{name}\b", str(raised.value)), (kind, argument, str(raised.value))
+
+
+NAMES = [name for name in PENALTIES if name not in ("TotalVariationL12", "NoPenalty")]
+
+
+def with_one(name, value):
+    """An array of a shape that the penalty takes, with this number in it."""
+    x = np.linspace(-2.0, 3.0, 12).reshape(4, 3) if name in MATRICES else np.linspace(-2.0, 3.0, 12)
+    if name == "GroupL12":
+        x = np.linspace(-2.0, 3.0, PENALTIES[name].groups.labels.size)
+    x.flat[4] = value
+    return x
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nan_stays(name):
+    penalty, x = PENALTIES[name], with_one(name, math.nan)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for make in (lambda: penalty.value(x), lambda: as_numpy(penalty.prox(x, 0.7)).flat[4]):
+            assert math.isnan(make())
+
+
+@pytest.mark.parametrize("kind", [LogSum, CappedL1, Lp, MCP, SCAD, TransformedL1])
+def test_infinity_is_shrunk_by_next_to_nothing(kind):
+    z = np.array([math.inf, -math.inf, 0.1])
+    np.testing.assert_array_equal(kind(0.5).prox(z, 0.7)[:2], z[:2])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ell12.losses.of_prediction
-from ell12 import L12, HuberLoss, NonmonotoneAPG, SquaredLoss, minimize
+from ell12 import L12, NonmonotoneAPG, SquaredLoss, minimize
 from ell12.losses import RowsLoss
 from ell12.operators.krylov import largest_eigenvalue
 
@@ -27,21 +27,6 @@ def quick_switches():
     sys.setswitchinterval(5e-6)
     yield
     sys.setswitchinterval(usual)
-
-
-def test_a_session_is_the_same_loss_and_its_own_session():
-    loss = HuberLoss(*data(), delta=0.5)
-    session = loss.for_run()
-    assert session is not loss
-    assert session.for_run() is session
-    x = np.zeros(600)
-    x[[3, 5]] = 1.0, -2.0
-    columns, point, same = np.array([3, 5, 9]), loss.point(x), session.point(x)
-    assert session.value(same) == pytest.approx(loss.value(point), rel=1e-14)
-    assert session.lipschitz() == loss.lipschitz()
-    for _ in range(2):
-        np.testing.assert_allclose(session.hessian(same, columns), loss.hessian(point, columns), rtol=1e-12)
-        session.hessian(same, columns)[:] = np.nan  # a fresh copy: the memory is not spoilt
 
 
 def test_what_a_session_finds_out_about_the_data_serves_the_next(monkeypatch):

@@ -6,15 +6,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from ell12 import (
-    FISTA,
-    L12,
-    L12RegressorCV,
-    LogisticLoss,
-    SquaredLoss,
-    Status,
-    minimize,
-)
+from ell12 import FISTA, L12, L12RegressorCV, LogisticLoss, SquaredLoss, Status, minimize
 from ell12.minimization.rounding_stop import MARGIN, gradient_resolution
 from ell12.solvers import SupportNewton
 

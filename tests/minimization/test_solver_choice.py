@@ -13,6 +13,7 @@ from ell12 import (
     MCP,
     HuberLoss,
     NonmonotoneAPG,
+    PoissonLoss,
     Run,
     SequentialConvex,
     SquaredLoss,
@@ -23,14 +24,12 @@ from ell12 import (
 )
 from ell12.penalties import Lp
 from ell12.protocols import (
-    Batch,
     ColumnLoss,
     DifferencePenalty,
     Iterate,
     Loss,
     Penalty,
     PiecewisePenalty,
-    Point,
     Solver,
     missing,
     offers,
@@ -38,56 +37,25 @@ from ell12.protocols import (
 from ell12.solvers import SAGA, ProximalGradient, ProxSVRG, SupportNewton
 
 
-class Poisson(Loss):
-    """``sum_i exp((A x)_i) - b_i (A x)_i``, by the protocol alone; its gradient has no Lipschitz constant."""
+class Part:
+    """A loss that offers some parts of another alone, by the protocol."""
 
-    def __init__(self, A, b, constant=np.inf):
-        self.A, self.b, self.constant_ = A, b, constant
+    def __init__(self, loss, names, **replaced):
+        vars(self).update({name: getattr(loss, name) for name in names if name != "for_run"} | replaced)
 
-    def point(self, x):
-        return Point(x, self.A @ x)
+    def for_run(self):
+        return self
 
-    def start(self):
-        return np.zeros(self.A.shape[1])
 
-    def value(self, point):
-        with np.errstate(over="ignore"):
-            return float(np.sum(np.exp(point.prediction) - self.b * point.prediction))
+def poisson(A, b, constant=np.inf):
+    """A loss whose gradient has no Lipschitz constant, or one that is not known."""
+    names = (*missing(object(), Loss), "slope", "gradient_of", "batches", "proximal")
+    return Part(PoissonLoss(A, b), names, lipschitz=lambda: constant)
 
-    def slope(self, point):
-        with np.errstate(over="ignore"):
-            return np.exp(point.prediction) - self.b
 
-    def gradient_of(self, slope):
-        return self.A.T @ slope
-
-    def gradient(self, point):
-        return self.gradient_of(self.slope(point))
-
-    def divergence(self, point, base):
-        move = point.prediction - base.prediction
-        with np.errstate(over="ignore", invalid="ignore"):
-            return float(np.sum(np.exp(base.prediction) * (np.expm1(move) - move)))
-
-    def lipschitz(self):
-        return self.constant_
-
-    def batches(self, size, random=None):
-        count = -(-len(self.b) // size)
-        for index in range(count) if random is None else random.permutation(count):
-            rows = slice(int(index), None, count)
-            yield Batch(Poisson(self.A[rows], self.b[rows]), int(index), count, rows)
-
-    def proximal(self, weight):
-        def solve(q, start):
-            x = start
-            for _ in range(50):
-                rate = np.exp(self.A @ x)
-                slope = self.A.T @ (rate - self.b) + weight * (x - q)
-                x = x - np.linalg.solve(self.A.T @ (rate[:, None] * self.A) + weight * np.eye(len(x)), slope)
-            return x
-
-        return solve
+def quadratic_unsaid(A, b):
+    """A loss with columns that does not say whether it is quadratic."""
+    return Part(SquaredLoss(A, b), [name for name in missing(object(), ColumnLoss) if name != "is_quadratic"])
 
 
 def counts(seed=0, m=60, n=8):
@@ -119,14 +87,14 @@ SOLVERS = None, ProximalGradient(), FISTA(), NonmonotoneAPG(), SequentialConvex(
 @pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: type(solver).__name__)
 def test_a_lipschitz_constant_that_is_infinite_or_unknown_leads_to_backtracking(solver, unknown):
     A, b = counts()
-    result = minimize(Poisson(A, b, unknown), L12(2.0, 0.0), solver=solver, tol=1e-6, max_iter=20_000)
+    result = minimize(poisson(A, b, unknown), L12(2.0, 0.0), solver=solver, tol=1e-6, max_iter=20_000)
     assert result.converged
     assert result.objective == pytest.approx(lowest(A, b, 2.0), rel=1e-8)
 
 
 def test_a_first_step_that_overflows_is_shortened():
     A, b = counts()
-    result = minimize(Poisson(300 * A, b), L12(2.0, 0.0), tol=1e-4, max_iter=20_000)
+    result = minimize(poisson(300 * A, b), L12(2.0, 0.0), tol=1e-4, max_iter=20_000)
     assert result.status in (Status.CONVERGED, Status.ROUNDING)
     assert result.objective == pytest.approx(lowest(300 * A, b, 2.0), rel=1e-6)
 
@@ -141,31 +109,19 @@ def test_stationarity_has_a_step_where_there_is_no_lipschitz_constant():
         value = staticmethod(L12(2.0, 0.0).value)
         prox = staticmethod(L12(2.0, 0.0).prox)
 
-    result = minimize(Poisson(A, b), L12(2.0, 0.0), tol=1e-8)
-    assert stationarity(Poisson(A, b), Plain(), result.x) < 1e-6
-    assert stationarity(Poisson(A, b), Plain(), result.x + 0.1) > 1e-2
-
-
-class Columns:
-    """A loss with columns by most of the protocol: it does not say whether it is quadratic."""
-
-    def __init__(self, loss):
-        for name in (*missing(object(), ColumnLoss),):
-            if name not in ("is_quadratic", "for_run"):
-                setattr(self, name, getattr(loss, name))
-
-    def for_run(self):
-        return self
+    result = minimize(poisson(A, b), L12(2.0, 0.0), tol=1e-8)
+    assert stationarity(poisson(A, b), Plain(), result.x) < 1e-6
+    assert stationarity(poisson(A, b), Plain(), result.x + 0.1) > 1e-2
 
 
 def test_a_loss_that_lacks_a_part_of_a_capability_is_solved_by_the_next_solver():
     A, b = counts()
     expected = minimize(SquaredLoss(A, b), L12(1.0))
-    result = minimize(Columns(SquaredLoss(A, b)), L12(1.0))
+    result = minimize(quadratic_unsaid(A, b), L12(1.0))
     assert result.converged
     assert result.objective == pytest.approx(expected.objective, rel=1e-6)
-    with pytest.raises(TypeError, match=r"WorkingSet needs .*; the loss Columns lacks is_quadratic$"):
-        minimize(Columns(SquaredLoss(A, b)), L12(1.0), solver=WorkingSet())
+    with pytest.raises(TypeError, match=r"WorkingSet needs .*; the loss Part lacks is_quadratic$"):
+        minimize(quadratic_unsaid(A, b), L12(1.0), solver=WorkingSet())
 
 
 def test_the_error_names_the_solver_and_what_is_missing():
@@ -191,24 +147,10 @@ def test_iterates_must_be_an_iterator():
         minimize(SquaredLoss(A, b), L12(1.0), solver=Listed())
 
 
-class Silent(DifferencePenalty):
-    """MCP as a difference of convex functions that does not know its violations."""
-
-    def __init__(self, alpha, gamma):
-        self.alpha, self._inside = alpha, MCP(alpha, gamma)
-
-    def value(self, x):
-        return self._inside.value(x)
-
-    def prox(self, x, step):
-        return self._inside.prox(x, step)
-
-    @property
-    def convex(self):
-        return self._inside.convex
-
-    def subtracted_gradient(self, x):
-        return self._inside.subtracted_gradient(x)
+def silent(penalty):
+    """The same as a difference of convex functions that does not know its violations."""
+    names = ("alpha", "value", "prox", "convex", "subtracted_gradient")
+    return type("Silent", (DifferencePenalty,), {name: getattr(penalty, name) for name in names})()
 
 
 @pytest.mark.parametrize("solver", [SequentialConvex(), DCA(), NonmonotoneAPG()], ids=lambda s: type(s).__name__)
@@ -216,12 +158,13 @@ def test_stationarity_is_the_same_number_whether_or_not_a_penalty_knows_its_viol
     random = np.random.default_rng(3)
     A = random.standard_normal((40, 80))
     b = A @ np.where(np.arange(80) < 5, 2.0, 0.0) + 0.1 * random.standard_normal(40)
-    loss, silent, whole = SquaredLoss(A, b), Silent(5.0, 0.1), MCP(5.0, 0.1)
-    assert offers(silent, DifferencePenalty)
-    assert not offers(silent, PiecewisePenalty)
-    for x in (minimize(loss, silent, solver=solver, tol=1e-4).x, random.standard_normal(80)):
-        assert stationarity(loss, silent, x) == pytest.approx(stationarity(loss, whole, x), rel=1e-6, abs=1e-9)
-    results = [minimize(loss, penalty, solver=solver, tol=1e-4) for penalty in (silent, whole)]
+    loss, whole = SquaredLoss(A, b), MCP(5.0, 0.1)
+    without = silent(whole)
+    assert offers(without, DifferencePenalty)
+    assert not offers(without, PiecewisePenalty)
+    for x in (minimize(loss, without, solver=solver, tol=1e-4).x, random.standard_normal(80)):
+        assert stationarity(loss, without, x) == pytest.approx(stationarity(loss, whole, x), rel=1e-6, abs=1e-9)
+    results = [minimize(loss, penalty, solver=solver, tol=1e-4) for penalty in (without, whole)]
     assert results[0].status == results[1].status == Status.CONVERGED
     assert results[0].objective == pytest.approx(results[1].objective, rel=1e-9)
 

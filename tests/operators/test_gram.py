@@ -39,19 +39,6 @@ def test_a_weighted_gram_is_the_sum_of_outer_products_of_rows(form, weights):
     np.testing.assert_allclose(cross, expected, atol=1e-13)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("shape", [(30, 8), (8, 30), (9, 9), (1, 5), (5, 1)])
-@pytest.mark.parametrize("ridge", [1e-3, 1.0, 50.0])
-def test_a_ridge_system_is_solved_for_tall_and_for_wide_matrices(form, shape, ridge):
-    A, weight = matrix(*shape)
-    solve = ridge_solver(FORMS[form](A), weight, ridge)
-    system = A.T @ np.diag(weight) @ A + ridge * np.eye(shape[1])
-    for right in (np.arange(1.0, shape[1] + 1), np.random.default_rng(1).standard_normal((shape[1], 4))):
-        x = solve(right)
-        assert x.shape == right.shape
-        np.testing.assert_allclose(x, np.linalg.solve(system, right), rtol=1e-8, atol=1e-9)
-
-
 def test_complex_matrices_are_conjugated():
     random = np.random.default_rng(0)
     for shape in ((9, 4), (4, 9)):
@@ -96,25 +83,16 @@ STORED = ["C", "F", "csr", "csc"]
 
 
 @pytest.mark.parametrize("form", STORED)
-def test_sets_that_change_slowly(form):
+def test_sets_that_change_slowly_and_curvatures_have_their_products(form):
     A, weight = matrix(30, 20)
-    store = ColumnStore(FORMS[form](A))
-    random = np.random.default_rng(1)
-    for columns in map(np.array, ([3, 5], [5, 3, 7], [0, 5, 19], [3], range(20))):
+    store, random = ColumnStore(FORMS[form](A)), np.random.default_rng(1)
+    sets = [[3, 5], [5, 3, 7], [0, 5, 19], [3], range(20), range(20), [1, 4, 6]]
+    curvatures = [*4 * [weight], weight.copy(), weight + 1, weight]
+    for columns, curvature in zip(map(np.array, sets), curvatures, strict=True):
         x = random.standard_normal(columns.size)
-        expected = A[:, columns].T @ (weight[:, None] * A[:, columns])
-        np.testing.assert_allclose(store.gram(weight, columns), expected, atol=1e-13)
-        np.testing.assert_allclose(store.product_within(x, columns), A[:, columns] @ x, atol=1e-13)
-
-
-@pytest.mark.parametrize("form", STORED)
-def test_a_gram_matrix_follows_the_curvature(form):
-    A, weight = matrix(30, 20)
-    store = ColumnStore(FORMS[form](A))
-    columns = np.array([1, 4, 6])
-    for curvature in (weight, weight.copy(), weight + 1, weight):
         expected = A[:, columns].T @ (curvature[:, None] * A[:, columns])
         np.testing.assert_allclose(store.gram(curvature, columns), expected, atol=1e-13)
+        np.testing.assert_allclose(store.product_within(x, columns), A[:, columns] @ x, atol=1e-13)
 
 
 def sparse_vector(random, size, count):

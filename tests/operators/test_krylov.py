@@ -41,12 +41,7 @@ def test_any_spectrum(eigenvalues, seed, kind):
     check_tight(bound_of(matrix, seed + 1), float(np.linalg.eigvalsh(matrix)[-1]))
 
 
-@given(
-    size=st.integers(2, 60),
-    gap=st.floats(-12, 1).map(lambda e: 10.0**e),
-    top=st.integers(1, 3),
-    seed=SEEDS,
-)
+@given(size=st.integers(2, 60), gap=st.floats(-12, 1).map(lambda e: 10.0**e), top=st.integers(1, 3), seed=SEEDS)
 def test_a_top_just_above_a_cluster_is_not_missed(size, gap, top, seed):
     matrix = symmetric(np.r_[np.ones(size), np.full(top, 1 + gap)], seed)
     check_tight(bound_of(matrix, seed + 1), 1 + gap)
@@ -70,16 +65,6 @@ def test_a_dense_edge_needs_more_products_than_allowed_and_stays_a_bound():
     check_tight(largest_eigenvalue(lambda v: diagonal * v, start), 1.0)
 
 
-@given(size=st.integers(1, 40), seed=SEEDS)
-def test_rank_one(size, seed):
-    u = np.random.default_rng(seed).standard_normal(size)
-    check_tight(bound_of(np.outer(u, u), seed + 1), float(u @ u))
-
-
-def test_zero_map():
-    assert bound_of(np.zeros((5, 5))) == 0
-
-
 @pytest.mark.parametrize("value", [0.0, 1e-300, 3.0, 1e300])
 def test_one_by_one(value):
     check_tight(bound_of(np.array([[value]])), value)
@@ -101,8 +86,6 @@ def test_a_norm_far_below_what_is_enough_takes_few_products(room, most):
     else:
         assert found == pytest.approx(exact, rel=1e-4)
 
-
-# Conjugate gradients.
 
 CURVATURES = np.array([3.0, 1.0, -2.0])
 
@@ -150,13 +133,6 @@ def test_the_residual_meets_the_tolerance_and_no_more_products_are_taken():
         assert np.linalg.norm(matrix @ x - right) <= tol * np.linalg.norm(right) * (1 + 1e-9)
         fewer = conjugate_gradients(product, right, tol=0.0, max_iter=len(counts) - 1)
         assert np.linalg.norm(matrix @ fewer - right) > tol * np.linalg.norm(right)
-
-
-def test_the_limit_of_steps_holds():
-    matrix, right = system()
-    counts = []
-    conjugate_gradients(lambda v: counts.append(1) or matrix @ v, right, tol=0.0, max_iter=4)
-    assert len(counts) == 4
 
 
 @pytest.mark.parametrize("start", [None, np.array([0.0, 1.0, 0.0])])

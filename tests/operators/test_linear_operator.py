@@ -104,9 +104,6 @@ def ours(dtype=np.float64):
     }
 
 
-# Operators of any kind.
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_acts_as_its_dense_matrix(kind, dtype):
@@ -167,11 +164,8 @@ def test_selecting_few_columns_does_not_copy_the_matrix(order):
         (np.array([[-np.inf, np.inf]], dtype=np.float32), ValueError, "design holds NaN or infinity"),
         ([[1j, complex("nan")]], ValueError, "design holds NaN or infinity"),
         (sparse.lil_array([[0.0, np.inf]]), ValueError, "design holds NaN or infinity"),
-        ([["a", "b"]], TypeError, "design must hold numbers"),
         (np.array([[1, None]]), TypeError, "design must hold numbers"),
         (np.array([["2020-01-01"]], dtype="datetime64[D]"), TypeError, "design must hold numbers"),
-        (np.ma.array([[1.0]], mask=[[True]]), TypeError, "design must not be a masked array"),
-        (None, TypeError, "design must hold numbers"),
         (type("Half", (), {"__matmul__": None})(), TypeError, "design must be a matrix or an operator"),
         (type("Half", (), {"__matmul__": None, "shape": (2, 2)})(), TypeError, "design must be a matrix or an"),
     ],
@@ -179,9 +173,6 @@ def test_selecting_few_columns_does_not_copy_the_matrix(order):
 def test_what_is_no_operator_is_refused_by_name(A, error, message):
     with pytest.raises(error, match=message):
         as_operator(A, name="design")
-
-
-# Our operators.
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -14,7 +14,6 @@ from ell12_paper.claims import by_study, claims_of
 from ell12_paper.rows import FILE, read_rows
 from ell12_paper.studies.images import LIKELY
 from ell12_paper.tables import tables
-from ell12_paper.trial_runs import RunError
 from ell12_paper.trials import printed
 from ell12_paper.verify import opened
 
@@ -88,11 +87,6 @@ def test_a_mean_in_a_table_is_that_of_the_rows_and_every_trial_is_a_line(folder,
         lines = list(csv.DictReader(file))
     assert len(lines) == len(rows)
     assert {"experiment", "settings.seed", "results.cpu_seconds", "environment.commit"} <= set(lines[0])
-
-
-def test_nothing_is_reported_of_nothing(tmp_path):
-    with pytest.raises(RunError, match="holds no rows"):
-        page.report(tmp_path, tmp_path)
 
 
 @pytest.mark.parametrize("name", page.published()["sha256"])

@@ -1,55 +1,23 @@
 """The prox of every penalty is a global minimiser: against searches that know nothing of the closed forms."""
 
-import itertools
 import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
+from tests.penalties.formulas import size_formula
 
 from ell12 import L1, L12, MCP, GroupL12, SpectralL12
 from ell12.penalties import SCAD, CappedL1, LogSum, Lp, TransformedL1
+from ell12.prox import prox_l12, prox_l12_groups, prox_l12_spectral
 
 EPS = np.finfo(float).eps
 POWERS = st.floats(-4, 4).map(lambda e: 10.0**e)
 P_VALUES = st.floats(0.01, 0.99)
 
 SEEDS = st.integers(0, 2**32 - 1)
-ROWS = [0, 0, 1, 2, 1]  # the groups used below
-
-
-def size_formula(penalty, s):
-    """The separable penalties of moduli s, written down once more."""
-    match penalty:
-        case LogSum(alpha=a, theta=theta):
-            return a * np.log1p(s / theta)
-        case CappedL1(alpha=a, theta=theta):
-            return a * np.minimum(s, theta)
-        case Lp(alpha=a, p=p):
-            return a * s**p
-        case MCP(alpha=a, gamma=gamma):
-            return np.where(s <= gamma * a, a * s - s**2 / (2 * gamma), gamma * a**2 / 2)
-        case SCAD(alpha=alpha, a=a):
-            middle = (2 * a * alpha * s - s**2 - alpha**2) / (2 * (a - 1))
-            flat = alpha**2 * (a + 1) / 2 + 0 * s
-            return np.where(s <= alpha, alpha * s, np.where(s <= a * alpha, middle, flat))
-        case TransformedL1(alpha=alpha, a=a):
-            return alpha * (a + 1) * s / (a + s)
-        case L12(alpha=a, l2_weight=0):
-            return a * s
-    raise AssertionError(penalty)
-
-
-def l12_formula(x, alpha, l2_weight, weights):
-    """L12 of a vector, where weight 0 leaves both norms."""
-    kept = np.abs(x[np.asarray(weights) > 0])
-    w = np.asarray(weights)[np.asarray(weights) > 0]
-    return alpha * (np.sum(w * kept) - l2_weight * math.sqrt(np.sum(kept**2)))
-
-
-# Separable penalties: the prox is a global minimiser
 
 
 SEPARABLE = {
@@ -125,30 +93,6 @@ def test_separable_prox_is_a_global_minimiser(kind, data, sign):
     check_global_minimiser(*data.draw(separable_problems(kind)), sign)
 
 
-@pytest.mark.parametrize("kind", SEPARABLE)
-@pytest.mark.parametrize("ratio", np.geomspace(0.05, 20, 13).round(3))
-def test_separable_prox_across_every_change_of_form(kind, ratio):
-    """All z in small steps, each against a grid refined three times around its best point."""
-    step = 1.3
-    penalty = SEPARABLE[kind](0.7, step, float(ratio))
-    z = np.linspace(0, 2.5 * max(breakpoints(penalty, step)), 401)[1:]
-    z = np.concatenate(
-        [z, *(np.linspace(0.97, 1.03, 41) * point for point in breakpoints(penalty, step) if point)]
-    )
-
-    def cost(s, z):
-        return 0.5 * (s - z) ** 2 + step * size_formula(penalty, s)
-
-    low, high, best = np.zeros_like(z), 1.1 * z, 0.5 * z**2
-    for _ in range(4):
-        s = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, 301)
-        costs = cost(s, z[:, None])
-        best = np.minimum(best, costs.min(axis=1))
-        around, width = s[np.arange(z.size), costs.argmin(axis=1)], (high - low) / 150
-        low, high = np.maximum(around - width, 0), around + width
-    assert np.all(cost(penalty.prox(z, step), z) <= best * (1 + 1e-10) + 1e-30)
-
-
 @pytest.mark.parametrize("alpha", [1.0, 1.1])
 def test_mcp_where_the_step_nearly_makes_it_concave(alpha):
     for z in alpha * np.array([2.9, 3 - 1e-15, 3.0, 3 + 1e-15, 3.1]):
@@ -185,69 +129,6 @@ def test_lp_keeps_nothing_below_its_threshold_and_everything_above(alpha, p, ste
     assert x[1] > 0
 
 
-# L12, GroupL12, SpectralL12: the prox is a global minimiser
-
-
-def directions(angles):
-    """Unit vectors of the positive orthant, one per row, from spherical angles."""
-    n = angles.shape[1] + 1
-    vectors = np.ones((len(angles), n))
-    for k in range(n - 1):
-        vectors[:, k] *= np.cos(angles[:, k])
-        vectors[:, k + 1 :] *= np.sin(angles[:, k : k + 1])
-    return vectors
-
-
-def search_l12(z, t, l2_weight, weights, positive=False):
-    """The minimum over x = r d by a grid over directions d of each orthant, refined ten-fold six times.
-
-    Along d the cost is ``r^2/2 - r (<z, d> - t (sum w |d| - l2_weight)) + ||z||^2/2``.
-    """
-    best = 0.5 * np.sum(z**2)
-    for signs in itertools.product([1] if positive else [1, -1], repeat=len(z)):
-        centre, width = np.full(len(z) - 1, np.pi / 4), np.pi / 4
-        for _ in range(7):
-            ticks = [np.clip(c + width * np.linspace(-1, 1, 21), 0, np.pi / 2) for c in centre]
-            angles = np.stack([a.ravel() for a in np.meshgrid(*ticks)], axis=1) if ticks else np.zeros((1, 0))
-            d = directions(angles) * signs
-            r = np.maximum(d @ z - t * (np.abs(d) @ weights - l2_weight), 0)
-            x = r[:, None] * d
-            norms = np.sqrt(np.sum(x**2, axis=1))
-            costs = 0.5 * np.sum((x - z) ** 2, axis=1) + t * (np.abs(x) @ weights - l2_weight * norms)
-            centre, width = angles[np.argmin(costs)], width / 5
-            best = min(best, costs.min())
-    return best
-
-
-@st.composite
-def l12_problems(draw, max_size=3):
-    """z, weights (zeros among them), alpha, step and l2_weight; sizes around the threshold and at it."""
-    n = draw(st.integers(1, max_size))
-    alpha, step = draw(st.floats(0.01, 10)), draw(st.floats(0.01, 10))
-    ratio = st.floats(-3, 3) | st.sampled_from([0.0, 1.0, -1.0])
-    z = alpha * step * np.array(draw(st.lists(ratio, min_size=n, max_size=n)))
-    weight = st.floats(0.1, 2) | st.sampled_from([0.0, 1.0])
-    weights = draw(st.none() | st.lists(weight, min_size=n, max_size=n))
-    return z, weights, alpha, step, draw(st.floats(0, 2) | st.sampled_from([0.0, 1.0]))
-
-
-@settings(max_examples=150, deadline=None)
-@given(problem=l12_problems(), positive=st.booleans())
-def test_l12_prox_is_a_global_minimiser(problem, positive):
-    z, weights, alpha, step, l2_weight = problem
-    penalty = L12(alpha, l2_weight, weights=weights, positive=positive)
-    w = np.ones(len(z)) if weights is None else np.array(weights)
-    x = penalty.prox(z, step)
-    unpenalised = w == 0
-    np.testing.assert_array_equal(x[unpenalised], np.maximum(z[unpenalised], 0) if positive else z[unpenalised])
-    assert not positive or x.min() >= 0
-    if unpenalised.all():
-        return
-    best = search_l12(z[~unpenalised], alpha * step, l2_weight, w[~unpenalised], positive)
-    cost = 0.5 * np.sum((x - z)[~unpenalised] ** 2) + step * l12_formula(x, alpha, l2_weight, w)
-    assert cost <= best + 1e-11 * (alpha * step) ** 2
-
-
 @pytest.mark.parametrize(("tiny", "dtype"), [(1e-310, np.complex128), (1e-40, np.complex64)])
 @pytest.mark.parametrize("penalty", [L12(1.0), L1(1.0), CappedL1(1.0)])
 def test_subnormal_complex_entries(penalty, tiny, dtype):
@@ -257,41 +138,20 @@ def test_subnormal_complex_entries(penalty, tiny, dtype):
 
 
 @settings(max_examples=80, deadline=None)
-@given(problem=l12_problems(), phases=st.lists(st.floats(0, 6.28), min_size=3, max_size=3))
-def test_complex_l12_prox_is_a_global_minimiser(problem, phases):
-    """The phases of the best x are those of z, so that the least cost is that of the moduli."""
-    z, weights, alpha, step, l2_weight = problem
-    w = np.ones(len(z)) if weights is None else np.array(weights)
-    assume(np.all(w > 0))
-    assume(np.all((z == 0) | (np.abs(z) > 1e-300)))  # smaller ones have a test of their own
-    z = np.abs(z) * np.exp(1j * np.array(phases[: len(z)]))
-    x = L12(alpha, l2_weight, weights=weights).prox(z, step)
-    best = search_l12(np.abs(z), alpha * step, l2_weight, w)
-    cost = 0.5 * np.sum(np.abs(x - z) ** 2) + step * l12_formula(x, alpha, l2_weight, w)
-    assert cost <= best + 1e-11 * (alpha * step) ** 2
-
-
-@settings(max_examples=60, deadline=None)
-@given(seed=SEEDS, t=st.floats(0.05, 3), l2_weight=st.floats(0, 2), weighted=st.booleans())
-def test_group_prox_is_a_global_minimiser(seed, t, l2_weight, weighted):
-    """Along z in each group, so that the least cost is that of the groups' norms."""
-    rng = np.random.default_rng(seed)
-    z, w = rng.standard_normal(5), rng.uniform(0.1, 2, 3) if weighted else np.ones(3)
-    x = GroupL12(ROWS, t, l2_weight, weights=w if weighted else None).prox(z, 1.0)
-    norms = np.array([np.linalg.norm(z[np.equal(ROWS, g)]) for g in range(3)])
-    sizes = np.array([np.linalg.norm(x[np.equal(ROWS, g)]) for g in range(3)])
-    cost = 0.5 * np.sum((x - z) ** 2) + t * (w @ sizes - l2_weight * np.linalg.norm(x))
-    assert cost <= search_l12(norms, t, l2_weight, w, positive=True) + 1e-11
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    seed=SEEDS, t=st.floats(0.05, 3), l2_weight=st.floats(0, 2), shape=st.sampled_from([(3, 4), (2, 2), (5, 1)])
-)
-def test_spectral_prox_is_a_global_minimiser(seed, t, l2_weight, shape):
-    Z = np.random.default_rng(seed).standard_normal(shape)
-    X = SpectralL12(t, l2_weight).prox(Z, 1.0)
-    nuclear, frobenius = np.linalg.norm(X, "nuc"), np.linalg.norm(X)
-    cost = 0.5 * np.sum((X - Z) ** 2) + t * (nuclear - l2_weight * frobenius)
-    best = search_l12(np.linalg.svd(Z, compute_uv=False), t, l2_weight, np.ones(min(shape)), positive=True)
-    assert cost <= best + 1e-11
+@given(seed=SEEDS, t=st.floats(0.05, 3), l2_weight=st.floats(0, 2), step=st.floats(0.1, 3))
+def test_the_prox_of_l12_and_its_kin_is_that_of_the_functions(seed, t, l2_weight, step):
+    """Whose values `tests/prox` compares with brute force; weight 0 leaves both norms."""
+    random = np.random.default_rng(seed)
+    z, w = t * step * random.uniform(-3, 3, 5), random.uniform(0.1, 2, 5) * (random.random(5) < 0.7)
+    for data, positive in ((z, False), (z, True), (z * np.exp(1j * np.arange(5)), False)):
+        options = {"l2_weight": l2_weight, "positive": positive}
+        x = L12(t, weights=w, **options).prox(data, step)
+        expected = np.where(positive & (z < 0), 0, data)
+        expected[w > 0] = prox_l12(data[w > 0], t * step, weights=w[w > 0], **options)
+        np.testing.assert_allclose(x, expected, rtol=1e-12, atol=1e-15)
+    labels, own = [0, 0, 1, 2, 1], random.uniform(0.1, 2, 3)
+    expected = prox_l12_groups(z, t * step, labels, l2_weight=l2_weight, weights=own)
+    np.testing.assert_allclose(GroupL12(labels, t, l2_weight, weights=own).prox(z, step), expected, rtol=1e-12)
+    Z = random.standard_normal((3, 4))
+    expected = prox_l12_spectral(Z, t * step, l2_weight=l2_weight)
+    np.testing.assert_allclose(SpectralL12(t, l2_weight).prox(Z, step), expected, rtol=1e-10, atol=1e-14)

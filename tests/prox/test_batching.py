@@ -1,59 +1,42 @@
 """Rows and groups, against loops over every problem."""
 
-import itertools
-
 import numpy as np
 import pytest
 
-from ell12.prox.batching import as_groups, lay_out, row_norms, thresholds
+from ell12.prox import moreau_l12, prox_l12
+from ell12.prox.batching import as_groups, row_norms
 
 SHAPE = (2, 3, 4)
-AXES = [None, 0, 1, -1, (0,), (0, 2), (2, 0), (-1, 1), (1, 2, 0)]
 
 
 def problems(z, axes):
-    """Each problem as a vector, the axes in the order that they are named in, by indices written out."""
+    """Each problem as a vector, the axes in the order that they are named in."""
     axes = tuple(range(z.ndim)) if axes is None else axes if isinstance(axes, tuple) else (axes,)
-    axes = [a % z.ndim for a in axes]
-    batch = [a for a in range(z.ndim) if a not in axes]
-    for outer in itertools.product(*(range(z.shape[a]) for a in batch)):
-        vector = []
-        for inner in itertools.product(*(range(z.shape[a]) for a in axes)):
-            place = dict(zip(batch, outer, strict=True)) | dict(zip(axes, inner, strict=True))
-            vector.append(z[tuple(place[a] for a in range(z.ndim))])
-        yield outer, vector
+    last = np.moveaxis(z, axes, range(-len(axes), 0)) if axes else z[..., None]
+    for place in np.ndindex(last.shape[: z.ndim - len(axes)]):
+        yield place, last[place].ravel()
 
 
-@pytest.mark.parametrize("axis", AXES)
-def test_every_problem_is_a_row_and_comes_back_to_its_place(axis):
-    z = np.arange(24.0).reshape(SHAPE)
-    rows, t, weights, restore = lay_out(z, 0.5, None, axis)
-    for place, vector in problems(z, axis):
-        assert rows[place].tolist() == vector
-    assert (t, weights) == (0.5, None)
-    np.testing.assert_array_equal(restore(rows), z)
-    np.testing.assert_array_equal(restore(10 * rows), 10 * z)
-
-
-@pytest.mark.parametrize(("axis", "batch"), [(0, (3, 4)), (1, (2, 4)), (-1, (2, 3)), ((0, 2), (3,)), (None, ())])
-def test_a_threshold_for_each_problem_has_a_last_axis_of_length_one(axis, batch):
-    t = np.random.default_rng(0).random(batch)
-    laid_out = lay_out(np.zeros(SHAPE), t, None, axis)[1]
-    np.testing.assert_array_equal(laid_out, t[..., None] if batch else t)
+@pytest.mark.parametrize("axis", [None, 0, 1, -1, (0,), (0, 2), (2, 0), (-1, 1), (1, 2, 0), ()])
+def test_every_problem_of_a_batch_is_solved_alone(axis):
+    z = 2 * np.random.default_rng(0).standard_normal(SHAPE)
+    z[:, :, 1] = z[0, 0, 0]  # ties, so that the order of the axes counts
     axes = tuple(range(3)) if axis is None else axis
-    kept = lay_out(np.zeros(SHAPE), np.expand_dims(t, axes), None, axis)[1]
-    np.testing.assert_array_equal(np.ravel(kept), np.ravel(t))
+    t = np.random.default_rng(1).uniform(0.2, 3, z.sum(axis=axes).shape)
+    for given in (t, t if axis == () else np.expand_dims(t, axes)):
+        x, value = prox_l12(z, given, l2_weight=0.8, axis=axis), moreau_l12(z, given, l2_weight=0.8, axis=axis)
+        assert value.shape == t.shape
+        for (place, vector), (_, found) in zip(problems(z, axis), problems(x, axis), strict=True):
+            np.testing.assert_allclose(found, prox_l12(vector, t[place], l2_weight=0.8), rtol=1e-13)
+            assert value[place] == pytest.approx(float(moreau_l12(vector, t[place], l2_weight=0.8)), rel=1e-13)
 
 
-def test_thresholds_that_fit_no_problem_are_named():
+def test_thresholds_and_axes_that_fit_no_problem_are_named():
     with pytest.raises(ValueError, match=r"t must be a number or of shape \(2, 4\), one per problem; got shape"):
-        thresholds(np.ones(3), np.zeros(1), SHAPE, (1,))
-
-
-@pytest.mark.parametrize("axis", [3, -4, (0, 0), (0, -3), 1.0, (0, "1")])
-def test_axes_that_are_none_of_z_are_named(axis):
-    with pytest.raises(ValueError, match="does not name different axes of z of shape"):
-        lay_out(np.zeros(SHAPE), 1.0, None, axis)
+        prox_l12(np.zeros(SHAPE), np.ones(3), axis=1)
+    for axis in (3, -4, (0, 0), (0, -3), 1.0, (0, "1")):
+        with pytest.raises(ValueError, match="does not name different axes of z of shape"):
+            prox_l12(np.zeros(SHAPE), 1.0, axis=axis)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

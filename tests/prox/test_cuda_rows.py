@@ -1,7 +1,6 @@
 """The kernels of GPUs for rows: which are chosen, and what they compute, against the plain operations."""
 
 import itertools
-import pickle
 import threading
 
 import numpy as np
@@ -11,37 +10,9 @@ from ell12.backend import compiled_code as cuda
 from ell12.penalties import RowsL12
 from ell12.prox import cuda_rows as rows
 from ell12.prox import prox_l12, prox_l12_groups
-from ell12.prox.batching import as_groups, plain_row_norms
+from ell12.prox.batching import plain_row_norms
 from ell12.prox.closed_form import plain_prox_rows
 from ell12.prox.cuda_rows import Arrangement, norms_on_gpu, plan, prox_on_gpu
-
-
-@pytest.mark.parametrize(
-    ("shape", "kernels", "macros", "blocks", "parts"),  # of 256 threads
-    [
-        ((1000, 2, 1), "short_rows", {"GROUP": 1, "ENTRIES": 2}, 4, 1),
-        ((1000, 3, 1), "short_rows", {"GROUP": 1, "ENTRIES": 3}, 4, 1),
-        ((1000, 16, 1), "short_rows", {"GROUP": 4, "ENTRIES": 4}, 16, 1),
-        ((1000, 64, 1), "short_rows", {"GROUP": 8, "ENTRIES": 8}, 32, 1),
-        ((1000, 1000, 1), "short_rows", {"GROUP": 32, "ENTRIES": 32}, 125, 1),
-        ((10**9, 2, 1), "short_rows", {"GROUP": 1, "ENTRIES": 2}, rows.MOST_BLOCKS, 1),
-        ((10, 3, 1000), "short_rows", {"GROUP": 1, "ENTRIES": 3}, 40, 1),
-        ((10, 13, 1000), "short_rows", {"GROUP": 1, "ENTRIES": 16}, 40, 1),
-        ((9000, 1025, 1), "whole_rows", {"ACROSS": 1}, 9000, 1),
-        ((100, 33, 5000), "whole_rows", {"ACROSS": 64}, 7900, 1),
-        ((1, 33, 5000), "whole_rows", {"ACROSS": 8}, 625, 1),
-        ((1, 2**20, 1), "measure_parts write_parts", {"ACROSS": 1}, 512, 512),
-        ((1, 2**28, 1), "measure_parts write_parts", {"ACROSS": 1}, rows.SHARED, rows.SHARED),
-        ((1000, 10**5, 1), "measure_parts write_parts", {"ACROSS": 1}, 8000, 8),
-        ((1, 2**20, 64), "measure_parts write_parts", {"ACROSS": 8}, 8 * 264, 264),
-        ((1, 80_000, 50), "measure_parts write_parts", {"ACROSS": 8}, 7 * 264, 264),
-        ((10, 80_000, 5000), "measure_parts write_parts", {"ACROSS": 64}, 790 * 10, 10),
-        ((1, 80_000, 3), "measure_parts write_parts", {"ACROSS": 4}, 157, 157),
-    ],
-)
-def test_number_length_and_distance_choose_the_kernel(shape, kernels, macros, blocks, parts):
-    found = plan(Arrangement(*shape))
-    assert found == (tuple(kernels.split()), macros | {"APART": int(shape[2] > 1)}, blocks, parts)
 
 
 def test_every_entry_belongs_to_a_thread():
@@ -86,9 +57,6 @@ def problems(shape, dtype, seed=0):
         kinds += [z.copy(), -np.abs(z)]
         kinds[-2][..., -1] = kinds[-1][..., 0] = value
     return np.concatenate(kinds)
-
-
-CASES = [(1.0, 1.0), (0.9, 0.0), (0.7, 1.7), (0.0, 1.0)]
 
 
 @pytest.mark.usefixtures("kernels_on_cpu")
@@ -138,18 +106,6 @@ def test_kernels_read_problems_where_they_lie(monkeypatch):
     weights = np.random.default_rng(1).uniform(0, 2, (18, 1, 1))
     agrees(prox_on_gpu(z, 0.5, 1.0, weights, False), z, 0.5, 1.0, weights)
     assert copies == [z[:, ::2].shape, z.shape]
-
-
-@pytest.mark.usefixtures("kernels_on_cpu")
-def test_indices_of_groups_are_sent_to_a_device_once():
-    groups = as_groups([0, 1, 0, 2, 1])
-    z = np.array([3.0, 1.0, 4.0, 2.0, 0.0])
-    np.testing.assert_allclose(groups.norms(z), [5, 1, 2])
-    sent = dict(groups._sent)
-    groups.norms(z)
-    assert sent
-    assert groups._sent == sent
-    assert pickle.loads(pickle.dumps(groups))._sent == {}
 
 
 def test_no_kernel_where_there_is_no_gpu_or_something_is_differentiated():
@@ -224,10 +180,7 @@ def test_penalties_of_rows_and_groups_on_a_gpu(gpu):
     x = np.random.default_rng(0).uniform(-2, 2, (300, 7))
     weights = np.random.default_rng(1).uniform(0, 2, 300)
     weights[5] = 0
-    for penalty in (
-        RowsL12(0.7, 1.0, weights=weights),
-        RowsL12(0.7, positive=True),
-    ):
+    for penalty in (RowsL12(0.7, 1.0, weights=weights), RowsL12(0.7, positive=True)):
         found = gpu.to_numpy(penalty.prox(gpu.make_array(x), 0.9))
         np.testing.assert_allclose(found, penalty.prox(x, 0.9), rtol=1e-12, atol=1e-14)
     labels = np.random.default_rng(2).permutation(np.arange(2100) % 300)
@@ -244,8 +197,6 @@ def test_a_thread_of_its_own_starts_kernels(gpu):
     thread.join()
     agrees(gpu.to_numpy(found[0]), gpu.to_numpy(z), 0.5)
 
-
-# Long vectors.
 
 LONG = 2**20
 TURN = rows.SHARED * cuda.THREADS  # entries that all threads of a kernel read in one turn of their loop

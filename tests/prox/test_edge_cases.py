@@ -5,19 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ell12.prox import (
-    moreau_l12,
-    prox_l12,
-    prox_l12_groups,
-    prox_l12_iterative,
-    prox_l12_spectral,
-)
+from ell12.prox import moreau_l12, prox_l12, prox_l12_groups, prox_l12_iterative, prox_l12_spectral
 
 SEVERAL, SINGLE, ZERO = [3.0, -4.0, 0.5], [0.2, -0.7, 0.1], [0.0, 0.1, -0.05]  # the three branches at t = 1
 BRANCHES = [(SEVERAL, 1.0), (SINGLE, 1.0), (ZERO, 0.8)]  # with the l2_weight that leads there
-
-
-# Values.
 
 
 def test_nan_stays_in_its_row():
@@ -93,9 +84,6 @@ def test_the_largest_entry_may_equal_the_threshold():
     np.testing.assert_array_equal(prox_l12([3.0, 1.0], 1.0), [3, 0])
 
 
-# Kinds of input.
-
-
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.complex64, np.complex128, np.longdouble])
 @pytest.mark.parametrize(("z", "l2_weight"), BRANCHES)
 def test_the_dtype_is_kept_on_every_branch(dtype, z, l2_weight):
@@ -123,9 +111,6 @@ def test_weights_broadcast_against_z():
             prox_l12(z, 0.7, weights=weights, axis=axis), prox_l12(z, 0.7, weights=full, axis=axis)
         )
     np.testing.assert_allclose(prox_l12(z, 0.7, weights=2.0), prox_l12(z, 1.4, l2_weight=0.5), rtol=1e-14)
-
-
-# Errors.
 
 
 def test_complex_numbers_are_not_ordered():

@@ -12,14 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import ell12.prox
-from ell12.prox import (
-    moreau_l12,
-    prox_l12,
-    prox_l12_groups,
-    prox_l12_iterative,
-    prox_l12_spectral,
-    soft_threshold,
-)
+from ell12.prox import moreau_l12, prox_l12, prox_l12_groups, prox_l12_iterative, prox_l12_spectral, soft_threshold
 
 
 def cases(count):
@@ -147,32 +140,6 @@ def test_groups_reach_the_brute_force_value(labels, z, weights, t, l2_weight):
     assert_minimal(objective(x, z, t, l2_weight, penalty), best, scale_of(z, t, l2_weight, weights))
 
 
-@cases(300)
-@given(
-    st.sampled_from([(2, 3, -1), (3, 2, 0), (2, 4, (0, 1)), (4, 2, ())]), vectors(st.just(8)),
-    vectors(st.just(8), positive), l2_weights,
-)  # fmt: skip
-def test_batches_reach_the_brute_force_value_row_by_row(layout, values, thresholds, l2_weight):
-    rows, columns, axis = layout
-    z = values[: rows * columns].reshape(rows, columns)
-    t_shape = {-1: (rows,), 0: (columns,), (0, 1): (), (): z.shape}[axis]
-    t = thresholds[: max(1, int(np.prod(t_shape)))].reshape(t_shape)
-    x = prox_l12(z, t, l2_weight=l2_weight, axis=axis)
-    values = moreau_l12(z, t, l2_weight=l2_weight, axis=axis)
-    assert values.shape == t_shape
-    problems = {-1: z, 0: z.T, (0, 1): z.reshape(1, -1), (): z.reshape(-1, 1)}[axis]
-    solutions = {-1: x, 0: x.T, (0, 1): x.reshape(1, -1), (): x.reshape(-1, 1)}[axis]
-    for z_row, x_row, t_row, value in zip(problems, solutions, t.ravel(), values.ravel(), strict=True):
-        if z_row.size > 4:  # beyond the search; the vector itself is searched in other tests
-            alone = prox_l12(z_row, float(t_row), l2_weight=l2_weight)
-            np.testing.assert_allclose(x_row, alone, rtol=1e-14)
-            continue
-        penalty = partial(l1, np.ones(z_row.size))
-        best = brute_force(z_row, t_row, l2_weight, penalty)
-        assert_minimal(objective(x_row, z_row, t_row, l2_weight, penalty), best, scale_of(z, t_row, l2_weight))
-        assert_minimal(value, best, scale_of(z, t_row, l2_weight))
-
-
 def spectral_objective(X, Z, t, l2_weight):
     return objective(X, Z, t, l2_weight, lambda Y: np.linalg.norm(Y, "nuc"))
 
@@ -263,9 +230,6 @@ def test_an_infinite_weight_removes_the_entry():
     np.testing.assert_array_equal(prox_l12(z, 1.0, weights=np.inf, l2_weight=2.0), np.zeros(4))
 
 
-# The numerical method that the closed form replaces.
-
-
 @cases(150)
 @given(st.integers(1, 30), st.integers(0, 2**31), st.floats(0.01, 2), st.floats(0, 1.5), st.booleans())
 def test_the_iterative_method_agrees_in_value(n, seed, t, l2_weight, positive):
@@ -307,9 +271,6 @@ def test_the_iterative_method_takes_weights():
     np.testing.assert_allclose(x, prox_l12(z, 0.5, weights=weights), rtol=1e-12)
 
 
-# The compiled loop against the kernel in NumPy.
-
-
 @pytest.fixture
 def compiled(monkeypatch):
     """Compiled loops for arrays of every size."""
@@ -344,17 +305,3 @@ def test_the_compiled_loop_declines_what_it_cannot_hold(compiled, width, bad):
     z[20] = bad
     assert compiled.prox_rows(z, t, 1.0) is None
     np.testing.assert_array_equal(prox_l12(z, t, axis=-1), kernel(z, t, 1.0))
-
-
-def test_the_compiled_loop_is_what_large_batches_use(compiled, monkeypatch):
-    calls = []
-    original = compiled.prox_rows
-    monkeypatch.setattr(compiled, "prox_rows", lambda *args: calls.append(args) or original(*args))
-    z = np.random.default_rng(0).standard_normal((2, 6, 5))
-    x = prox_l12(z, 0.5, axis=0)
-    assert len(calls) == 1
-    np.testing.assert_allclose(x, np.moveaxis(kernel(np.moveaxis(z, 0, -1), 0.5, 1.0), -1, 0), rtol=1e-14)
-    prox_l12(z, 0.5, axis=0, positive=True)
-    prox_l12(z, np.full((6, 5), 0.5), axis=0)
-    prox_l12(z.astype(complex), 0.5, axis=0)
-    assert len(calls) == 1

@@ -11,7 +11,6 @@ from ell12 import L1, L12Classifier, L12CoxRegressor, L12Regressor, confidence_i
 from ell12.linear_model import Huber
 from ell12.selection import nodewise as inverses
 from ell12.selection.confidence import adjusted_p_values
-from ell12.selection.local_model import LocalColumns
 
 
 def problem(rows=60, columns=90, seed=0, toeplitz=0.0):
@@ -324,48 +323,31 @@ def test_ridge_intervals_are_those_of_buehlmann():
     assert (found.p_values[wide] == 1).all()
 
 
-def test_problems_without_a_gram_matrix_and_on_threads_have_the_same_directions(monkeypatch):
-    X, _ = problem(40, 130)
-    columns, which = (
-        LocalColumns.of(X, np.ones(40), np.zeros(40), np.ones(130, dtype=bool), 40, intercept=True),
-        np.array([5, 0, 77]),
-    )
+def test_problems_without_a_gram_matrix_and_on_threads_have_the_same_errors(monkeypatch):
     monkeypatch.setattr(inverses, "TOL", 1e-9)
-    expected = inverses.nodewise(columns)(which)
-    np.testing.assert_array_equal(inverses.nodewise(columns, 2)(which), expected)
+    given = (*problem(40, 130), L12Regressor(0.3))
+    expected = confidence_intervals(*given, features=[5, 0, 77]).standard_error
+    on_threads = confidence_intervals(*given, features=[5, 0, 77], n_jobs=2).standard_error
+    np.testing.assert_array_equal(on_threads, expected)
     monkeypatch.setattr(inverses, "LARGEST", 100)
-    np.testing.assert_allclose(inverses.nodewise(columns)(which), expected, atol=1e-4)
+    found = confidence_intervals(*given, features=[5, 0, 77]).standard_error
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
-def test_sparse_columns_and_zero_weights_change_nothing():
-    X, y = problem(40, 60)
-    X[np.abs(X) < 1] = 0
-    model = L12Regressor(0.3)
-    expected = confidence_intervals(X[:-5], y[:-5], model)
-    weight = np.append(np.ones(35), np.zeros(5))
-    found = confidence_intervals(scipy.sparse.csc_matrix(X), y, model, sample_weight=weight)
-    for name in ("estimate", "standard_error", "p_values"):
-        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-5, atol=1e-8)
-
-
-def test_columns_in_other_units_have_intervals_in_other_units():
-    X, y = problem(40, 60)
-    unit = 10.0 ** np.random.default_rng(1).uniform(-6, 6, 60)
-    plain, other = (
-        confidence_intervals(X * c, y, L12Regressor(0.3, penalty=L1(weights=c), tol=1e-9))
-        for c in (np.ones(60), unit)
-    )
-    np.testing.assert_allclose(other.estimate * unit, plain.estimate, rtol=1e-5, atol=1e-8)
-    np.testing.assert_allclose(other.standard_error * unit, plain.standard_error, rtol=1e-5)
-
-
-@pytest.mark.parametrize(("container", "logistic"), [(scipy.sparse.csc_array, False), (np.asarray, True)])
-def test_where_no_model_is_given_units_of_columns_are_no_more_than_units(container, logistic):
-    X, y = problem(40, 12)
+@pytest.mark.parametrize("container", [scipy.sparse.csc_array, np.asarray])
+@pytest.mark.parametrize("case", ["a model", "no model", "classes"])
+def test_units_of_columns_and_rows_of_weight_zero_change_nothing_else(container, case):
+    columns, logistic = 60 if case == "a model" else 12, case == "classes"
+    X, y = problem(40, columns)
     y = y + 6 * np.random.default_rng(2).standard_normal(40) > 5 if logistic else y
-    unit = 10.0 ** np.random.default_rng(1).uniform(-6, 6, 12)
+    unit = 10.0 ** np.random.default_rng(1).uniform(-6, 6, columns)
     weight = np.append(np.ones(30), [0.0, 2.0] * 5)
-    plain, other = (confidence_intervals(container(X * c), y, sample_weight=weight) for c in (1.0, unit))
+
+    def intervals(X, c):
+        model = L12Regressor(0.3, penalty=L1(weights=c), tol=1e-9) if case == "a model" else None
+        return confidence_intervals(container(X * c), y, model, sample_weight=weight)
+
+    plain, other = intervals(X, np.ones(columns)), intervals(X, unit)
     for name in ("coef", "estimate", "standard_error", "lower", "upper"):
         wanted = getattr(plain, name)
         tolerance = {"rtol": 1e-5, "atol": 1e-6 * np.abs(wanted).max()}
@@ -373,7 +355,7 @@ def test_where_no_model_is_given_units_of_columns_are_no_more_than_units(contain
     np.testing.assert_allclose(other.p_values, plain.p_values, rtol=1e-4)
     if not logistic:
         X[30::2] *= 100  # rows of weight 0
-        again = confidence_intervals(container(X), y, sample_weight=weight)
+        again = intervals(X, np.ones(columns))
         np.testing.assert_allclose(again.estimate, plain.estimate, rtol=1e-6)
 
 
@@ -414,14 +396,6 @@ def test_constant_and_repeated_columns_have_no_interval_and_are_named(rows):
     assert np.isfinite(np.delete(found.estimate, [2, 5, 7])).all()
     with pytest.raises(ValueError, match="inverse='exact' needs"):
         confidence_intervals(problem(rows, 12)[0][:, [0, 0, 1]], y, L12Regressor(0.3), inverse="exact")
-
-
-def test_the_default_model_follows_y():
-    X, y = problem(40, 5)
-    assert np.isfinite(confidence_intervals(X, y).noise)
-    found = confidence_intervals(X, np.where(y > np.median(y), "a", "b"), features=[1])
-    assert np.isnan(found.noise)
-    assert found.estimate[0] < 0 < found.p_values[0]  # "b" is the second class
 
 
 def test_classes_that_are_separated_are_warned_of():

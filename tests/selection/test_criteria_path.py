@@ -231,10 +231,7 @@ WRONG = {
     "likelihood": {"model": L12Regressor(loss="huber")},
     "joint": {"model": L12Regressor(penalty=RowsL12()), "y": np.c_[Y, Y]},
     "offset": {"model": L12Classifier(), "offset": Y},
-    "alphas": {"alphas": [-1.0]},
-    "eps": {"eps": 2.0},
     "sample_weight": {"sample_weight": -np.ones(80)},
-    "NaN": {"X": np.where(X > 2, np.nan, X)},
 }
 
 

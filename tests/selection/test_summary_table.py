@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import scipy.sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.linear_model import Lasso
 from sklearn.metrics import log_loss
 
 from ell12 import (
@@ -193,26 +192,20 @@ def test_frequencies_and_intervals_stand_beside_their_features():
     ("arguments", "kind", "words"),
     [
         ({"model": L12Regressor()}, NotFittedError, "not fitted"),
-        ({"model": Lasso()}, TypeError, "model must be a linear model of ell12"),
         ({"y": Y}, ValueError, "y needs X"),
         ({"sample_weight": Y}, ValueError, "sample_weight needs X"),
         ({"X": X[:, :5]}, ValueError, "X has 5 features"),
-        ({"X": np.where(X > 2, np.nan, X)}, ValueError, "NaN"),
         ({"X": X, "y": Y[:-1]}, ValueError, "inconsistent numbers of samples"),
         ({"X": X, "sample_weight": np.ones(3)}, ValueError, "sample_weight"),
-        ({"names": ["a"]}, ValueError, "names must hold one name for each of the 8 features"),
         ({"names": "abcdefgh"}, ValueError, "names must hold"),
+        ({"names": ["a"]}, ValueError, "names must hold one name for each of the 8 features"),
         ({"intervals": True}, ValueError, "intervals=True needs X and y"),
         ({"model": BOTH, "intervals": debiased([0])}, ValueError, "intervals are of one target"),
         ({"intervals": debiased([9])}, ValueError, "intervals are of a feature of number 9"),
         ({"stability": stable(3)}, ValueError, "stability was fitted to 3 features"),
         ({"stability": StabilitySelection()}, NotFittedError, "not fitted"),
-        ({"stability": Lasso()}, TypeError, "stability must be a fitted StabilitySelection"),
-        ({"intervals": [1, 2]}, TypeError, "intervals must be"),
-        ({"names": 3}, TypeError, "names"),
         ({"X": X, "y": Y * np.inf}, ValueError, r"\by\b"),
         ({"X": X, "y": np.ma.array(Y, mask=Y > 2)}, TypeError, r"\by\b"),
-        ({"adjust": "bonferroni"}, ValueError, "adjust"),
     ],
 )
 def test_wrong_arguments_are_named(arguments, kind, words):

@@ -183,6 +183,8 @@ def to_dense(A: Any) -> Array:
     shape, units = input_shape(A), np.eye(math.prod(input_shape(A)), dtype=dtype_of(A))
     if not hasattr(A, "input_shape"):
         return np.asarray(A @ units)
+    if not units.size:
+        return np.zeros((math.prod(output_shape(A)), 0), dtype=dtype_of(A))
     return np.stack([np.reshape(A @ unit.reshape(shape), (-1,)) for unit in units], axis=1)
 
 
