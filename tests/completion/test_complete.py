@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse
 
 from ell12 import L12Imputer, Observed, SpectralL12, Status, complete_matrix, completion_path
-from ell12.completion import AlternatingLeastSquares, BlockAPG, CompletionLoss, FactoredAPG, FullSVD
-from ell12.completion.hidden_entries import default_solver, rank_one_fit
+from ell12.completion import AlternatingLeastSquares, BlockAPG, FactoredAPG, FullSVD
+from ell12.completion.hidden_entries import rank_one_fit
 from ell12.datasets import synthetic_ratings
 from ell12.penalties import SpectralLogSum
 
@@ -77,15 +77,11 @@ def test_rows_and_columns_of_which_nothing_is_known_have_their_offsets(center):
 
 
 def test_the_solver_suits_the_problem():
-    dense, sparse = CompletionLoss(table()[0]), CompletionLoss(table(known=0.2)[0])
-    chosen = {
-        BlockAPG: (dense, SpectralL12(1.0), None),
-        FactoredAPG: (sparse, SpectralL12(1.0), None),
-        AlternatingLeastSquares: (sparse, SpectralL12(1.0), 8),
-    }
-    for kind, (loss, penalty, rank) in chosen.items():
-        assert type(default_solver(loss, penalty, rank, 0)) is kind
-    assert type(default_solver(sparse, SpectralLogSum(1.0), 8, 0)) is FactoredAPG
+    dense, sparse = table()[0], table(known=0.2)[0]
+    assert complete_matrix(dense, 6.0, max_rank=None).solver == "BlockAPG"
+    assert complete_matrix(sparse, 6.0, max_rank=None).solver == "FactoredAPG"
+    assert complete_matrix(sparse, 6.0, max_rank=8).solver == "AlternatingLeastSquares"
+    assert complete_matrix(sparse, 6.0, max_rank=8, penalty=SpectralLogSum()).solver == "FactoredAPG"
 
 
 @pytest.mark.parametrize("call", [complete_matrix, completion_path, lambda X, **kw: L12Imputer(**kw).fit(X)])

@@ -76,17 +76,6 @@ def test_wrong_entries(arguments, error, message):
         Observed(*arguments)
 
 
-def test_the_order_by_columns():
-    random = np.random.default_rng(0)
-    mask = random.random((7, 5)) < 0.5
-    observed = Observed.from_mask(random.standard_normal((7, 5)), mask)
-    order, starts = observed.by_column
-    expected = np.lexsort((observed.rows, observed.columns))
-    np.testing.assert_array_equal(order, expected)
-    np.testing.assert_array_equal(np.diff(starts), mask.sum(axis=0))
-    np.testing.assert_array_equal(np.diff(observed.row_starts), mask.sum(axis=1))
-
-
 def test_a_split_shares_the_entries():
     random = np.random.default_rng(0)
     observed = Observed.from_mask(random.standard_normal((30, 20)), random.random((30, 20)) < 0.2)

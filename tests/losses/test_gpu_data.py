@@ -8,8 +8,6 @@ import ell12.losses.sum_over_rows
 import ell12.path.paths
 import ell12.solvers.working_set
 from ell12 import L12, HuberLoss, LogisticLoss, PoissonLoss, SquaredLoss, l12_path, solution_path
-from ell12.losses.sum_over_rows import HostView
-from ell12.protocols import ColumnLoss, offers
 
 LOSSES = {
     "squared": lambda A, b, send: SquaredLoss(send(A), send(b), sample_weight=send(np.linspace(0.5, 2, b.size))),
@@ -51,36 +49,17 @@ def products(monkeypatch):
 
 @pytest.mark.parametrize("kind", LOSSES)
 @pytest.mark.parametrize("each_library", LIBRARIES, indirect=True)
-def test_a_view_tells_what_the_loss_of_numpy_arrays_tells(each_library, kind):
-    A, b = data(m=12, n=9)
-    random = np.random.default_rng(1)
-    here, view = LOSSES[kind](A, b, np.asarray), HostView(LOSSES[kind](A, b, each_library.make_array))
-    assert offers(view, ColumnLoss)
-    x, columns, others = np.zeros(9), np.array([1, 4, 5]), np.array([0, 7])
-    x[columns] = random.standard_normal(3)
-    for point in (here.point(x), here.point(np.zeros(9)), here.point(random.standard_normal(9))):
-        seen = view.point(point.x)
-        assert view.value(seen) == pytest.approx(here.value(point), rel=1e-12)
-        assert view.divergence(seen, view.point(x)) == pytest.approx(
-            here.divergence(point, here.point(x)), abs=1e-12
-        )
-        pairs = [
-            (view.start(), here.start()),
-            (view.gradient(seen), here.gradient(point)),
-            (view.curvature(seen), here.curvature(point)),
-            (view.hessian(seen, columns), here.hessian(point, columns)),
-            (view.hessian(seen, columns, others), here.hessian(point, columns, others)),
-            (view.hessian_product(seen, columns)(x[columns]), here.hessian(point, columns) @ x[columns]),
-            (each_library.to_numpy(view.point_within(x, columns).prediction), A @ x),
-        ]
-        part = view.restrict(columns)
-        pairs.append((part.gradient(part.point(x[columns])), here.gradient(here.point(x))[columns]))
-        for found, expected in pairs:
-            assert type(found) is np.ndarray
-            np.testing.assert_allclose(found, expected, atol=1e-12)
-    values, _, gradients = view.gradients(view.point(np.stack([x, 2 * x], axis=1)).prediction)
-    np.testing.assert_allclose(values, [here.value(here.point(x)), here.value(here.point(2 * x))], rtol=1e-12)
-    np.testing.assert_allclose(gradients[:, 1], here.gradient(here.point(2 * x)), atol=1e-12)
+def test_a_path_of_every_loss_seen_from_the_host_is_that_of_numpy(far, each_library, kind, monkeypatch):
+    monkeypatch.setattr(ell12.path.paths, "on_accelerator", lambda A: not isinstance(A, np.ndarray))
+    A, b = data(m=40, n=60)
+    here, there = LOSSES[kind](A, b, np.asarray), LOSSES[kind](A, b, each_library.make_array)
+    options = {"alphas": 5, "eps": 0.1, "tol": 1e-7}
+    alphas, coefs, _ = solution_path(here, L12(l2_weight=0.5), **options)
+    found, seen, results = solution_path(there, L12(l2_weight=0.5), **options)
+    assert all(result.converged for result in results)
+    assert type(seen) is type(there.A)
+    np.testing.assert_allclose(found, alphas, rtol=1e-9)
+    np.testing.assert_allclose(each_library.to_numpy(seen), coefs, atol=1e-5)
 
 
 def test_a_path_over_a_tensor_reads_it_a_few_times(far, products, monkeypatch):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from tests.laws.case import Interrupted
 
 import ell12
 from ell12 import FISTA, L12, NonmonotoneAPG, Run, SquaredLoss, Status, minimize, stationarity
@@ -74,14 +75,6 @@ def test_measures_are_not_timed(loss):
 
 @pytest.mark.parametrize("where", ["solver", "measure"])
 def test_ctrl_c_returns_the_best_iterate(loss, where):
-    @dataclass(frozen=True)
-    class Interrupted(Solver):
-        def iterates(self, loss, penalty, start):
-            for k, iterate in enumerate(FISTA().iterates(loss, penalty, start)):
-                if k == 40 and where == "solver":
-                    raise KeyboardInterrupt
-                yield iterate
-
     calls = []
 
     def measure(x):
@@ -90,7 +83,8 @@ def test_ctrl_c_returns_the_best_iterate(loss, where):
             raise KeyboardInterrupt
         return 0.0
 
-    result = minimize(loss, L12(1e-3), solver=Interrupted(), tol=0, run=Run(measure={"m": measure}))
+    solver = Interrupted(FISTA(), 41) if where == "solver" else FISTA()
+    result = minimize(loss, L12(1e-3), solver=solver, tol=0, run=Run(measure={"m": measure}))
     assert result.status is Status.STOPPED
     assert result.objective == min(result.history["objective"])
     assert {len(column) for column in result.history.values()} == {result.n_iter + 1}

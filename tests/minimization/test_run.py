@@ -46,8 +46,3 @@ def test_another_solver_that_takes_over_is_named():
 
     result = minimize(LOSS, L12(0.1), solver=Chain(), tol=0, max_iter=5)
     assert result.solver == "Chain, Second from 3 on"
-
-
-def test_a_run_is_a_run():
-    with pytest.raises(TypeError, match="run must be a Run"):
-        minimize(LOSS, L12(0.1), run={"max_seconds": 3})

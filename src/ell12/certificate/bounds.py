@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -35,23 +34,18 @@ class Box:
         return (self.lower < 0) & (self.upper > 0)
 
     @property
-    def size(self) -> float:
-        """The sum of its sides."""
-        return float(np.sum(self.upper - self.lower))
+    def corners(self) -> tuple[Vector, Vector, Vector]:
+        """The ends of its sides, and zero where that lies between them."""
+        return self.lower, self.upper, np.where(self.inner, 0.0, self.lower)
 
-    def in_use(self) -> Box:
-        """Without the entries that can only be zero."""
-        used = np.flatnonzero((self.lower < 0) | (self.upper > 0))
-        return replace(self, **{name: getattr(self, name)[used] for name in ("entries", "lower", "upper", "x")})
-
-    def enveloped(self, t: Vector, kappa: float) -> Box:
-        """With the envelopes of each ``t |x_i| - kappa x_i^2/2``: a line, or two that meet at zero."""
+    def envelop(self, t: Vector, kappa: float) -> None:
+        """Find the envelopes of each ``t |x_i| - kappa x_i^2/2``: a line, or two that meet at zero."""
         ends = [t * np.abs(end) - 0.5 * kappa * end**2 for end in (self.lower, self.upper)]
         below, above = -t - 0.5 * kappa * self.lower, t - 0.5 * kappa * self.upper
         chord = (ends[1] - ends[0]) / np.where(self.upper > self.lower, self.upper - self.lower, 1.0)
         line = ~self.inner | (below > above)
-        slopes = np.where(line, chord, below), np.where(line, chord, above)
-        return replace(self, slopes=slopes, offset=np.where(line, ends[0] - chord * self.lower, 0.0))
+        self.slopes = np.where(line, chord, below), np.where(line, chord, above)
+        self.offset = np.where(line, ends[0] - chord * self.lower, 0.0)
 
     def envelopes(self, x: Vector) -> Vector:
         """Their values at x."""
@@ -73,18 +67,17 @@ def relax(form: StandardForm, box: Box, goal: float, reach: float) -> Box | None
     ``bb/2 - q'x + x'Gx/2 >= bb/2 - y'Gy/2 - c'x``. What remains is a sum over entries, smallest at corners of the
     box: a bound for any s and y. Those of the convex relaxation make it nearly the best.
     """
-    box = box.in_use()
+    used = np.flatnonzero((box.lower < 0) | (box.upper > 0))
+    box = replace(box, **{name: getattr(box, name)[used] for name in ("entries", "lower", "upper", "x")})
     form, best, last = form.restricted(box.entries), (box.bound, box.s), -np.inf
     while True:
         largest, width = float(np.linalg.norm(np.maximum(-box.lower, box.upper))), box.upper - box.lower
         box.s = s = float(np.clip(box.s, max(1e-12 * largest, 1e-300), max(largest, 1e-300)))
         box = _solved(form, box, goal, reach)
-        if box.bound >= goal:
-            return None
         best, budget = max(best, (box.bound, s)), goal - box.bound
-        errors = form.t * np.abs(box.x) - 0.5 * form.W / s * box.x**2 - box.envelopes(box.x)
-        if not _cut(form, box, budget, reach):
+        if budget <= 0 or not _cut(form, box, budget, reach):
             return None
+        errors = form.t * np.abs(box.x) - 0.5 * form.W / s * box.x**2 - box.envelopes(box.x)
         change = np.max(1 - (box.upper - box.lower)[width > 0] / width[width > 0], initial=0.0)
         if change < 0.1 and box.bound - last < 0.05 * budget:
             break
@@ -96,9 +89,7 @@ def relax(form: StandardForm, box: Box, goal: float, reach: float) -> Box | None
     return replace(box, bound=best[0], s=best[1], branch=int(np.argmax(errors)) if errors.any() else -1)
 
 
-def probe(
-    form: StandardForm, box: Box, goal: float, reach: float, chosen: Vector, tick: Callable[[], Any]
-) -> None:
+def probe(form: StandardForm, box: Box, goal: float, reach: float, chosen: Vector, tick: Any) -> None:
     """Halve those sides of a box in whose outer half no point lies below the goal, of chosen entries."""
     form = form.restricted(box.entries)
     for k, (outer, inner) in product(np.flatnonzero(chosen), (("lower", "upper"), ("upper", "lower"))):
@@ -114,12 +105,12 @@ def probe(
 def _solved(form: StandardForm, box: Box, goal: float, reach: float, accuracy: float = 0.02) -> Box:
     """The box with its relaxation solved to a share of the distance to the goal."""
     constant, x = 0.5 * form.bb - 0.5 * form.W * box.s, np.clip(box.x, box.lower, box.upper)
-    box = replace(box.enveloped(form.t, form.W / box.s), bound=-np.inf)
+    box = replace(box, bound=-np.inf)
+    box.envelop(form.t, form.W / box.s)
     for _ in range(200):
         form.descend(x, box.lower, box.upper, *box.slopes, 5, 1e-8 * abs(goal - max(box.bound, 0.0)))
         c = form.pull(x)
-        minima = np.minimum(*(box.envelopes(end) - c * end for end in (box.lower, box.upper)))
-        minima = np.where(box.inner, np.minimum(minima, box.offset), minima)
+        minima = np.min([box.envelopes(corner) - c * corner for corner in box.corners], axis=0)
         half = 0.5 * float(x @ (form.q - c))
         slack = form.rounding(float(form.lengths @ np.abs(x)) + reach) + 1e-15 * x.size * np.abs(minima).sum()
         bound = constant - half + float(minima.sum()) - slack
@@ -145,8 +136,8 @@ def _cut(form: StandardForm, box: Box, budget: float, reach: float) -> bool:
     if chosen.size:
         ends = _ends_by_inverse(form, box, chosen, budget, reach)
         lower[chosen], upper[chosen] = np.maximum(lower[chosen], ends[0]), np.minimum(upper[chosen], ends[1])
-    lower = np.maximum(box.lower, np.where(lower > -np.inf, lower - 1e-9 * np.abs(lower), lower))  # for rounding
-    upper = np.minimum(box.upper, np.where(upper < np.inf, upper + 1e-9 * np.abs(upper), upper))
+    lower = np.maximum(box.lower, lower - 1e-9 * np.abs(lower))  # for rounding
+    upper = np.minimum(box.upper, upper + 1e-9 * np.abs(upper))
     box.lower, box.upper = np.minimum(lower, upper), np.maximum(lower, upper)  # rounding may have exchanged them
     return not np.any(lower > upper + 1e-9 * (np.abs(lower) + np.abs(upper)))
 
@@ -160,14 +151,13 @@ def _ends_by_inverse(form: StandardForm, box: Box, chosen: Vector, budget: float
     block, rows = form.G[np.ix_(chosen, chosen)], np.arange(chosen.size)
     weights = np.linalg.solve(block + 1e-8 * np.diag(np.diag(block)), np.eye(chosen.size))
     V, squares = weights.T @ form.G[chosen], np.maximum(np.sum(weights * (block @ weights), axis=0), 1e-300)
-    corners = [box.lower, box.upper, np.where(box.inner, 0.0, box.lower)]
-    costs = [np.maximum(box.envelopes(x) - box.c * x - box.minima, 0) for x in corners]
+    costs = [np.maximum(box.envelopes(x) - box.c * x - box.minima, 0) for x in box.corners]
     margin = EPS * form.terms * (form.lengths[chosen] @ np.abs(weights)) * (total + form.lengths @ np.abs(box.x))
     own, ends = np.maximum(V[rows, chosen], 1e-300), []
     for sign in (-1.0, 1.0):
         least = np.full(chosen.size, np.inf)
         for a in np.sqrt(squares / (2 * budget)) * 2.0 ** np.arange(-1, 6)[:, None]:
-            gains = [-sign * V * x - a[:, None] * cost for x, cost in zip(corners, costs, strict=True)]
+            gains = [-sign * V * x - a[:, None] * cost for x, cost in zip(box.corners, costs, strict=True)]
             largest = np.max(gains, axis=0)
             largest[rows, chosen] = 0.0
             least = np.minimum(least, largest.sum(axis=1) + a * budget + squares / (2 * a))
@@ -199,9 +189,7 @@ def convex_bound(form: StandardForm, x: Vector) -> float:
     With r = ||x|| no norm exceeds ``h(.) = max(., (.^2/r + r)/2)``. The objective with h in place of the norm is
     convex, strongly if the least eigenvalue is above W / r; at x it has the same value and gradient.
     """
-    norm = float(np.linalg.norm(x))
-    if norm == 0:
-        return -math.inf
+    norm = max(float(np.linalg.norm(x)), 1e-300)
     least = float(np.linalg.eigvalsh(form.G)[0]) - EPS * form.terms * float(np.sum(form.lengths**2))
     if least <= form.W / norm:
         return -math.inf
@@ -212,7 +200,7 @@ def convex_bound(form: StandardForm, x: Vector) -> float:
     return form.value(x) - float(violation @ violation) / (2 * (least - form.W / norm)) - error
 
 
-def first_box(form: StandardForm, goal: float, tick: Callable[[], Any]) -> tuple[float, float]:
+def first_box(form: StandardForm, goal: float, tick: Any) -> tuple[float, float]:
     """Bounds of the entries and of the l1 norm of every point below the goal; infinite where none is found.
 
     If entry i is the largest and z the rest, ``||x||_2 <= |x_i| + ||z||_1 / 2``: the objective is at least that of
@@ -227,12 +215,10 @@ def first_box(form: StandardForm, goal: float, tick: Callable[[], Any]) -> tuple
     first = p = max(1.3 * float(np.abs(lasso).max()), 1e-6 * math.sqrt(form.bb) / float(form.lengths.max()))
     for i in np.argsort(-np.abs(lasso)):
         for sign in (1.0, -1.0) if form.floor[i] < 0 else (1.0,):
-            while not _is_excluded(form, lasso, t, i, sign * p, goal):
-                tick()
+            while tick() and not _is_excluded(form, lasso, t, i, sign * p, goal):
                 p *= 1.15
                 if p > 1e8 * first:
                     return math.inf, math.inf
-            tick()
     return p, p + (goal + p * max(0.0, form.W - form.t.min())) / t.min()
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,10 +97,8 @@ def certify(
     run = _Proof(loss, penalty, gap, max_seconds, math.inf if max_nodes is None else max_nodes)
     try:
         reason = run.prove(x, generator(random_state))
-    except KeyboardInterrupt:
-        reason = "interrupted"
-    except TimeoutError as limit:
-        reason = str(limit)
+    except (KeyboardInterrupt, TimeoutError) as stop:
+        reason = str(stop) or "interrupted"
     difference, objective = run.objective - run.bound, run.objective
     relative = difference / abs(objective) if objective else math.inf if difference else 0.0
     proved = bool(difference <= 1.01 * (objective - run.goal))
@@ -126,10 +124,8 @@ class _Proof:
     def tick(self, nodes: int = 0) -> float:
         """Count boxes; the seconds that are left, or the end of the proof where a limit is reached."""
         left = self.max_seconds - (time.monotonic() - self.started)
-        if left <= 0:
-            raise TimeoutError("max_seconds is over")
-        if self.nodes + nodes > self.max_nodes:
-            raise TimeoutError("max_nodes are used")
+        if left <= 0 or self.nodes + nodes > self.max_nodes:
+            raise TimeoutError("max_seconds is over" if left <= 0 else "max_nodes are used")
         self.nodes += nodes
         return left
 
@@ -140,9 +136,9 @@ class _Proof:
         if value < self.objective:
             self.x, self.objective = x, value
 
-    def improve(self, x: np.ndarray | None, solver: Any = None) -> None:
+    def improve(self, x: np.ndarray, solver: Any = None) -> None:
         """Offer what a run of `minimize` from x finds; Ctrl-C in it ends the proof too."""
-        start = None if x is None else as_array_of(self.embed(x), self.loss.start())
+        start = as_array_of(self.embed(x), self.loss.start())
         result = minimize(self.loss, self.penalty, start, solver, tol=1e-8, run=Run(max_seconds=self.tick()))
         self.offer(result.x)
         if result.status is Status.STOPPED:
@@ -159,22 +155,16 @@ class _Proof:
 
     def prove(self, x: Any, random: np.random.Generator) -> str:
         """Run to the end; why it ended."""
-        form = self.form
+        form, every = self.form, np.arange(self.x.size)
         if x is not None:
             self.offer(as_unknown(self.loss, x, "x"))
-        self.improve(None if x is None else self.x)
-        if self.x.size == 0:
-            self.raise_bound(self.objective)
-            return "no entry has a penalty"
-        if form.W == 0:
-            done = self.raise_bound(dual_value(form, self.x, form.t))
-            return "convex" if done else "convex, but not solved to the gap"
-        every = np.arange(self.x.size)
-        if self.touches(every):
-            return TOUCHES
-        self.improve(self.x, Restarts(STARTS, random))
-        if self.touches(every):
-            return TOUCHES
+        for solver in (None, Restarts(STARTS, random)):
+            self.improve(self.x, solver)
+            if form.W == 0 or every.size == 0:
+                done = self.raise_bound(dual_value(form, self.x, form.t))
+                return "convex" if done else "convex, but not solved to the gap"
+            if self.touches(every):
+                return TOUCHES
         most, total = first_box(form, self.goal, self.tick)
         if not math.isfinite(most):
             return "the entries of a minimiser could not be bounded"
@@ -184,30 +174,28 @@ class _Proof:
         """Branch and bound, the box with the lowest bound first; why it ended."""
         norm, size = max(float(np.linalg.norm(self.x)), 1e-3 * most), self.x.size
         root = Box(np.arange(size), np.maximum(self.form.floor, -most), np.full(size, most), self.x, norm)
-        boxes = self.shrunk([root], total)
-        if boxes and self.touches(np.union1d(boxes[0][2].entries, np.flatnonzero(self.x))):
+        boxes = list(self.shrunk([root], total))
+        if boxes and self.touches(np.union1d(boxes[0].entries, np.flatnonzero(self.x))):
             return TOUCHES
-        while boxes and boxes[0][0] < self.goal and boxes[0][2].branch >= 0:
-            bound, _, box = heapq.heappop(boxes)
-            self.raise_bound(bound)
-            point = np.zeros(size)
-            point[box.entries] = box.x
-            self.improve(point)
-            for entry in self.shrunk(box.halves(), total):
-                heapq.heappush(boxes, entry)
-        done = self.raise_bound(min([self.goal, *(bound for bound, _, _ in boxes)]))
+        while boxes and boxes[0].bound < self.goal and boxes[0].branch >= 0:
+            box = boxes.pop(0)
+            self.raise_bound(box.bound)
+            self.improve(np.bincount(box.entries, box.x, size))
+            boxes = sorted([*boxes, *self.shrunk(box.halves(), total)], key=lambda box: box.bound)
+        done = self.raise_bound(min([self.goal, *(box.bound for box in boxes)]))
         return "no box is left" if done else "rounding"
 
-    def shrunk(self, boxes: Any, total: float) -> list[tuple[float, int, Box]]:
-        """What is left of boxes, bounded and probed while that makes them smaller; each after its bound."""
-        found = []
+    def shrunk(self, boxes: Any, total: float) -> Iterator[Box]:
+        """What is left of boxes, bounded and probed while that makes them smaller."""
         for box in boxes:
             self.tick(nodes=1)
             size, left = math.inf, relax(self.form, box, self.goal, total)
-            while left is not None and left.size <= 0.9 * size:
-                size, every = left.size, self.nodes == 1  # at the root all entries are worth their time
+            while left is not None and np.sum(left.upper - left.lower) <= 0.9 * size:
+                size, every = (
+                    np.sum(left.upper - left.lower),
+                    self.nodes == 1,
+                )  # at the root all are worth their time
                 probe(self.form, left, self.goal, total, (left.x != 0) | every, self.tick)
                 left = relax(self.form, left, self.goal, total)
             if left is not None:
-                found.append((left.bound, self.nodes, left))
-        return found
+                yield left

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse
 
 from ell12.backend import as_numpy
@@ -73,12 +74,9 @@ def box_descent(G, c, x, lower, upper, below, above, sweeps, target):  # type: i
         largest = 0.0
         for i in range(x.size):
             h = G[i, i]
-            pull, new = h * x[i] + c[i], 0.0
-            if pull > above[i]:
-                new = (pull - above[i]) / h
-            elif pull < below[i]:
-                new = (pull - below[i]) / h
-            new = min(max(new, lower[i]), upper[i])
+            pull = h * x[i] + c[i]
+            free = (max(pull - above[i], 0.0) + min(pull - below[i], 0.0)) / h
+            new = min(max(free, lower[i]), upper[i])
             move = new - x[i]
             if move != 0.0:
                 x[i] = new
@@ -89,20 +87,15 @@ def box_descent(G, c, x, lower, upper, below, above, sweeps, target):  # type: i
             break
 
 
-Map = Callable[[Vector], Vector]
-
-
-def standard_form(loss: Any, penalty: Any) -> tuple[StandardForm, Map, Map]:
+def standard_form(loss: Any, penalty: Any) -> tuple[StandardForm, Any, Any]:
     """The standard form, the map of its vectors to x, and a map back that loses nothing a minimiser needs.
 
     Entries without a penalty are minimised over. Entries of infinite weight, and all copies of a column but the
     cheapest, are left out.
     """
     if not isinstance(loss, SquaredLoss) or not isinstance(penalty, L12) or loss.b.ndim != 1:
-        raise TypeError(
-            f"certify needs as loss a SquaredLoss of one right-hand side, and as penalty L12 or L1; "
-            f"got {loss!r}, {penalty!r}"
-        )
+        wanted = "as loss a SquaredLoss of one right-hand side, and as penalty L12 or L1"
+        raise TypeError(f"certify needs {wanted}; got {loss!r}, {penalty!r}")
     A, b = _rows(loss)
     below, t = (as_numpy(part) for part in penalty.slopes_at_zero(np.zeros(A.shape[1])))
     floor = np.where(np.isinf(below), 0.0, -np.inf)
@@ -112,8 +105,7 @@ def standard_form(loss: Any, penalty: Any) -> tuple[StandardForm, Map, Map]:
         _merge_copies(A, t, owner, sign, signed=bool(np.all(floor[sign != 0] < 0)))
     kept = np.unique(owner[sign != 0])
     columns, unpenalised, t, floor = A[:, kept], to_dense(A[:, np.flatnonzero(free)]), t[kept], floor[kept]
-    U, size, _ = np.linalg.svd(unpenalised, full_matrices=False)
-    U = U[:, size > EPS * max(A.shape) * np.max(size, initial=0.0)]
+    U = scipy.linalg.orth(unpenalised)
     rest = b - U @ (U.T @ b)
     rest -= U @ (U.T @ rest)
     G, shared = to_dense(columns.T @ columns), columns.T @ U
@@ -122,8 +114,7 @@ def standard_form(loss: Any, penalty: Any) -> tuple[StandardForm, Map, Map]:
     G[np.diag_indices_from(G)] = np.maximum(np.diag(G), EPS * lengths**2) + ridge
 
     def embed(x: Vector) -> Vector:
-        full = np.zeros(A.shape[1])
-        full[kept] = x
+        full = np.bincount(kept, x, A.shape[1])
         full[free] = np.linalg.lstsq(unpenalised, b - columns @ x, rcond=None)[0]
         return full
 
@@ -136,12 +127,11 @@ def standard_form(loss: Any, penalty: Any) -> tuple[StandardForm, Map, Map]:
 
 def _rows(loss: SquaredLoss) -> tuple[Any, Vector]:
     """A and b with weights and scale multiplied in, in double precision."""
-    A = loss.A.tocsc() if scipy.sparse.issparse(loss.A) else as_numpy(to_dense(loss.A))
-    root = np.full(A.shape[0], np.sqrt(loss.scale))
-    if loss.sample_weight is not None:
-        root *= np.sqrt(as_numpy(loss.sample_weight).reshape(-1))
-    A = scipy.sparse.diags_array(root).tocsc() @ A if scipy.sparse.issparse(A) else root[:, None] * A
-    return A.astype(float), root * as_numpy(loss.b)
+    A, b = loss.A if scipy.sparse.issparse(loss.A) else as_numpy(to_dense(loss.A)), as_numpy(loss.b)
+    weight = 1.0 if loss.sample_weight is None else as_numpy(loss.sample_weight).reshape(-1)
+    root = np.sqrt(loss.scale * weight) * np.ones(b.size)
+    A = (scipy.sparse.diags_array(root) @ A).astype(float)
+    return A.tocsc() if scipy.sparse.issparse(A) else A, root * b
 
 
 def _merge_copies(A: Any, t: Vector, owner: Vector, sign: Vector, signed: bool) -> None:
