@@ -21,8 +21,6 @@ MODULES = [
     for path in sorted((ROOT / "src").rglob("*.py"))
     if "compiled_loop(" in path.read_text(encoding="utf-8") and path.stem != "compiled_code"
 ]
-
-
 PROGRAM = """
 import sys, numpy
 from tests.laws.test_compiled import CASES
