@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from statistics import geometric_mean, mean, median
+from statistics import geometric_mean, mean
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
@@ -76,21 +76,6 @@ def lasso() -> Line:
         seconds(found["ell12"]),
         named({name: seconds(found[method]) for name, method in peers.items()}),
         "race_lasso",
-    )
-
-
-def cross_validation() -> Line:
-    rows = [row for row in read("cross_validation") if row["l2_weight"] == 1.0]
-    times = {
-        method: {row["problem"]: row["seconds"] for row in rows if row["method"] == method}
-        for method in ("L12RegressorCV", "LassoCV")
-    }
-    ratios = [times["L12RegressorCV"][problem] / times["LassoCV"][problem] for problem in times["LassoCV"]]
-    return Line(
-        f"Choose the strength by cross-validation ({len(ratios)} tables)",
-        f"{median(ratios):.2f} of LassoCV's time (median; {min(ratios):.2f} to {max(ratios):.2f})",
-        "scikit-learn's LassoCV 1",
-        "cross_validation",
     )
 
 
@@ -166,7 +151,7 @@ def gpu() -> Line:
     )
 
 
-LINES: tuple[Callable[[], Line], ...] = (race, lasso, cross_validation, recovery, ratings, tables, denoising, gpu)
+LINES: tuple[Callable[[], Line], ...] = (race, lasso, recovery, ratings, tables, denoising, gpu)
 
 
 def table() -> str:
