@@ -39,6 +39,5 @@ def test_a_result_has_a_script_and_says_at_which_commit_it_was_measured(path):
 
 def test_the_table_of_the_readme_says_what_the_results_say():
     text = (FOLDER.parent / "README.md").read_text(encoding="utf-8")
-    assert runpy.run_path(str(FOLDER / "summary.py"))["with_table"](text) == text, (
-        "run `python benchmarks/summary.py`"
-    )
+    table = runpy.run_path(str(FOLDER / "summary.py"))["with_table"]
+    assert table(text) == text, "run `python benchmarks/summary.py`"

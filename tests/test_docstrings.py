@@ -10,14 +10,8 @@ SOURCES = sorted((ROOT / "src" / "ell12").rglob("*.py"))
 PAPER = sorted((ROOT / "paper" / "src").rglob("*.py"))
 # Written by commands, or the history of decisions.
 OTHERS = ("reproduction.md", "results/", "decisions/", "_build/", "generated/", "gallery/")
-PAGES = [
-    ROOT / "README.md",
-    *(
-        page
-        for page in sorted((ROOT / "docs").rglob("*.md"))
-        if not page.relative_to(ROOT / "docs").as_posix().startswith(OTHERS)
-    ),
-]
+DOCS = ROOT / "docs"
+PAGES = [page for page in sorted(DOCS.rglob("*.md")) if not page.relative_to(DOCS).as_posix().startswith(OTHERS)]
 # Words that were used here for what has a standard term, with that term.
 DIALECT = {
     "leap": "Newton step on the support",
@@ -61,7 +55,7 @@ def test_the_standard_terms_are_used():
         for line, words in words_of_source(path)
         for word in words & DIALECT.keys()
     ]
-    for page in PAGES:
+    for page in (ROOT / "README.md", *PAGES):
         prose = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
         found += [f"{page.name}: {word} -> {DIALECT[word]}" for word in words_of(prose) & DIALECT.keys()]
     assert found == []

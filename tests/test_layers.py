@@ -77,13 +77,6 @@ def test_no_file_and_no_class_has_the_name_of_another():
     assert plan.repeated() == {}
 
 
-def modules_after(code):
-    listing = f"import sys\n{code}\nprint(' '.join(sys.modules))"
-    return set(
-        subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True).stdout.split()
-    )
-
-
 # What code does not load, by the start of the names.
 DATA = "import ell12, numpy as np; A, b = np.eye(3), np.ones(3); "
 UNUSED = {
@@ -98,7 +91,9 @@ UNUSED = {
 
 @pytest.mark.parametrize("code", UNUSED)
 def test_code_loads_no_library_and_no_module_that_it_does_not_use(code):
-    loaded = modules_after(code)
+    listing = f"import sys\n{code}\nprint(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
     assert [name for name in UNUSED[code].split() for other in loaded if f"{other}.".startswith(f"{name}.")] == []
 
 

@@ -65,9 +65,8 @@ def test_numbers_whose_squares_cannot_be_held_are_named(scale):
         warnings.simplefilter("error")
         calls = [(name, use) for name, _, use in users(scale * X, y)]
         for name, use in (*calls, *((name, use) for _, name, use in users(X, scale * y))):
-            with pytest.raises(
-                ValueError, match=rf"^{name} holds numbers up to .*, too {size} .*: rescale it first$"
-            ):
+            message = rf"^{name} holds numbers up to .*, too {size} .*: rescale it first$"
+            with pytest.raises(ValueError, match=message):
                 use()
 
 

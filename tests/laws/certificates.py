@@ -70,9 +70,8 @@ def smoothed_tv(image, adjoint_residual, alpha, l2_weight, smoothing):
     The penalty of a pixel's differences d is the Moreau envelope: its gradient is ``(d - prox(d)) alpha /
     smoothing``, where the prox, of threshold ``smoothing``, is found by a search over the plane's directions.
     """
-    differences = np.stack(
-        [np.diff(image, axis=k, append=np.take(image, [-1], axis=k)) for k in range(image.ndim)]
-    )
+    axes = range(image.ndim)
+    differences = np.stack([np.diff(image, axis=k, append=np.take(image, [-1], axis=k)) for k in axes])
     pull = (differences - _prox_by_definition(differences, smoothing, l2_weight)) * (alpha / smoothing)
     gradient = adjoint_residual.copy()
     for k, across in enumerate(pull):

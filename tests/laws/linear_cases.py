@@ -49,12 +49,11 @@ def _outcomes(kind):
     def make(random):
         A = random.standard_normal((ROWS, COLUMNS)) / 2
         signal = A @ np.array([1.5, -1.0, 1.0, 0.0, 0.0, 0.0])
+        scores = np.stack([signal, -signal, 0 * signal])
         times = np.ceil(9 * random.exponential(size=ROWS) * np.exp(-signal))
         b = {
             "poisson": random.poisson(np.exp(0.5 + signal)).astype(float),
-            "multinomial": np.argmax(
-                np.stack([signal, -signal, 0 * signal]) + random.gumbel(size=(3, ROWS)), axis=0
-            ),
+            "multinomial": np.argmax(scores + random.gumbel(size=(3, ROWS)), axis=0),
             "cox": np.column_stack([times, random.random(ROWS) < 0.7]),
         }[kind]
         return {"A": A, "b": b, "sample_weight": random.integers(0, 4, ROWS).astype(float)}
@@ -242,9 +241,8 @@ def _with_slope(phi):
 def _of_groups(data, answer):
     """The violation of a squared loss with l1-2 of groups."""
     x = np.asarray(answer.value)
-    gradient = certificates.weighted_gradient("squared", data, x) - 0.8 * L2_WEIGHT * x / (
-        np.linalg.norm(x) or 1.0
-    )
+    gradient = certificates.weighted_gradient("squared", data, x)
+    gradient -= 0.8 * L2_WEIGHT * x / (np.linalg.norm(x) or 1.0)
     left = []
     for g in range(3):
         own = g == PAIRS
@@ -271,9 +269,7 @@ MINIMIZE = [
     _minimize("L1", penalty=ell12.L1(ALPHA)),
     _minimize("L12", penalty=ell12.L12(ALPHA, L2_WEIGHT, ridge=0.4)),
     _minimize("LogSum", penalty=PENALTIES["LogSum"], violation=_with_slope(lambda s: 0.8 / (1.5 + s))),
-    _minimize(
-        "CappedL1", penalty=PENALTIES["CappedL1"], violation=_with_slope(lambda s: np.where(s < 1.5, 0.8, 0))
-    ),
+    _minimize("CappedL1", penalty=PENALTIES["CappedL1"], violation=_with_slope(lambda s: 0.8 * (s < 1.5))),
     _minimize("MCP", penalty=PENALTIES["MCP"], violation=_with_slope(lambda s: np.maximum(0.8 - s / 3, 0))),
     _minimize("ProximalGradient", solver=ell12.solvers.ProximalGradient()),
     _minimize("FISTA", penalty=ell12.L1(ALPHA), solver=ell12.FISTA()),
@@ -447,9 +443,8 @@ def _intervals(**settings):
 
     def solve(A, b, sample_weight=None, **options):
         given = {"alpha": 0.1, "penalty": ell12.L12(l2_weight=L2_WEIGHT), "tol": TOL} | options
-        found = ell12.confidence_intervals(
-            A, b, ell12.L12Regressor(**given), sample_weight=sample_weight, **settings
-        )
+        model = ell12.L12Regressor(**given)
+        found = ell12.confidence_intervals(A, b, model, sample_weight=sample_weight, **settings)
         return Answer(np.stack([found.estimate, found.standard_error], axis=1))
 
     units = tuple(Unit((name,), power, lambda c: {"alpha": 0.1 * c}) for name, power in (("b", 1), ("A", -1)))

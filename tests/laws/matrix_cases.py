@@ -61,17 +61,14 @@ def _loss():
 
     def solve(X, alpha=ALPHA, shared=None, interrupt_at=None, tol=TOL):
         loss = ell12.completion.CompletionLoss(ell12.Observed.of(X)) if shared is None else shared
-        stop, solver = interrupting(interrupt_at), ell12.completion.BlockAPG()
-        result = ell12.minimize(
-            loss, ell12.SpectralL12(alpha, 0.5), solver=solver, tol=tol, run=ell12.Run(callback=stop)
-        )
+        given = {"solver": ell12.completion.BlockAPG(), "run": ell12.Run(callback=interrupting(interrupt_at))}
+        result = ell12.minimize(loss, ell12.SpectralL12(alpha, 0.5), tol=tol, **given)
         return Answer(result.x.to_array(), result.n_iter, result.converged, result)
 
-    return replace(
-        _completion("CompletionLoss"),
-        solve=solve,
-        shared=lambda X: ell12.completion.CompletionLoss(X),  # noqa: PLW0108
-    )
+    def shared(X):
+        return ell12.completion.CompletionLoss(X)
+
+    return replace(_completion("CompletionLoss"), solve=solve, shared=shared)
 
 
 def _observed():

@@ -14,6 +14,7 @@ b = A[:, :5].sum(axis=1)
 TALL = random.standard_normal((40_000, 20))
 SPARSE = scipy.sparse.random_array((20_000, 20_000), density=1e-3, rng=0, format="csc")
 ONES, SUM = np.ones(20_000), SPARSE[:, list(range(20))].sum(axis=1)
+LONG = TALL[:20_000, 0]
 LOSS = ell12.SquaredLoss(SPARSE, ONES)
 IMAGE = random.standard_normal((300, 400))
 TABLE = np.where(random.random((2000, 60)) < 0.5, np.nan, 1.0) * (TALL[:2000, :1] + random.random(60))
@@ -29,11 +30,7 @@ CALLS = {
     # The columns in use have dense products: 346 of them, six matrices of a fifth of the data at the peak.
     "minimize, sparse": (SPARSE, lambda: ell12.minimize(LOSS, ell12.L12(15.0, 0.5)), 2.5),
     "L12Regressor": (A, lambda: ell12.L12Regressor(1.0, penalty=SHAPE).fit(A, b), 1.5),
-    "L12Regressor, sparse": (
-        SPARSE,
-        lambda: ell12.L12Regressor(0.005, penalty=SHAPE).fit(SPARSE, TALL[:20_000, 0]),
-        1,
-    ),
+    "L12Regressor, sparse": (SPARSE, lambda: ell12.L12Regressor(0.005, penalty=SHAPE).fit(SPARSE, LONG), 1),
     "l12_path": (A, lambda: ell12.l12_path(A, b, alphas=10, eps=0.1, penalty=SHAPE), 0.5),
     "L12RegressorCV": (A, lambda: ell12.L12RegressorCV(alphas=5, eps=0.1, cv=3, penalty=SHAPE).fit(A, b), 3),
     "L12Classifier": (A, lambda: ell12.L12Classifier(0.1, penalty=SHAPE).fit(A, b > 0), 2.5),

@@ -4,7 +4,6 @@ import math
 
 import pytest
 
-from ell12_paper import judges
 from ell12_paper.comparisons import Answer, Claim, Outcome, Reading, faster, lower_at_end, worst
 from ell12_paper.trials import Trials, comparable, differs, geometric_ratio
 from ell12_paper.words import RangeInWords
@@ -52,17 +51,8 @@ def test_the_worst_of_the_rivals_decides():
     [((HOLDS, HOLDS), HOLDS), ((HOLDS, FAILS), PARTLY), ((HOLDS, OPEN), PARTLY), ((OPEN, FAILS, OPEN), FAILS)],
 )
 def test_readings_come_to_a_verdict_and_to_one_number(outcomes, total):
-    readings = tuple(
-        Reading(str(k), o, "", "", RangeInWords([k, k + 5.0], unit="{} s"), "9 s") for k, o in enumerate(outcomes)
-    )
-    claim = Claim("prox", "paper", "", "", readings)
+    numbers = [RangeInWords([k, k + 5.0], unit="{} s") for k in range(3)]
+    readings = (Reading(str(k), o, "", "", numbers[k], "9 s") for k, o in enumerate(outcomes))
+    claim = Claim("prox", "paper", "", "", tuple(readings))
     each = "0 to 5 s (0); 1 to 6 s (1)" if len(outcomes) == 2 else "0 to 7 s"
     assert (claim.outcome, claim.brief) == (total, f"{each}; the paper: 9 s")
-
-
-def test_an_early_rule_that_fires_before_a_method_moves_tells_nothing():
-    def row(objective):
-        results = {"early": {"objective": objective}, "is_limited": False, "history": {"objective": [100.0, 1.0]}}
-        return {"settings": {"repeat": 0}, "results": results}
-
-    assert judges.early(Trials((row(100.0), row(2.0)))).rows == (row(2.0) | {"results": {"objective": 2.0}},)

@@ -21,12 +21,11 @@ PROGRAM = "from ell12_paper.command import main\nif __name__ == '__main__':\n   
 
 
 def start(tmp_path, out, *options):
-    (tmp_path / "program.py").write_text(PROGRAM)
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
     words = ["run", "prox", "--repeats", "2", "--only", "d=100,1000,10000", "--out", str(out), *options]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(
-        [sys.executable, str(tmp_path / "program.py"), *words], start_new_session=True, **pipes
-    )
+    return subprocess.Popen([sys.executable, str(program), *words], start_new_session=True, **pipes)
 
 
 def until(condition):

@@ -120,9 +120,8 @@ def test_halves_are_disjoint_equal_and_keep_the_shares_of_the_strata():
 
 def test_a_group_counts_as_one_and_free_or_constant_features_do_not_count(data):
     X, y = data
-    found = StabilitySelection(L12Regressor(penalty=GroupL12(np.arange(P) // 3)), most_selected=1, **SHORT).fit(
-        X, y
-    )
+    grouped = L12Regressor(penalty=GroupL12(np.arange(P) // 3))
+    found = StabilitySelection(grouped, most_selected=1, **SHORT).fit(X, y)
     assert found.n_candidates_ == 4
     assert (found.frequencies_.reshape(4, 3) == found.frequencies_[::3, None]).all()
     assert found.frequencies_[::3].sum() == pytest.approx(1.0)
@@ -213,9 +212,8 @@ def test_a_feature_that_separates_the_classes_comes_in_first(data):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for l2_weight in (0.5, 1.0):
-            found = StabilitySelection(
-                L12Classifier(penalty=L12(l2_weight=l2_weight)), most_selected=1, **SHORT
-            ).fit(X, X[:, 4] > 0)
+            model = L12Classifier(penalty=L12(l2_weight=l2_weight))
+            found = StabilitySelection(model, most_selected=1, **SHORT).fit(X, X[:, 4] > 0)
             assert found.frequencies_[4] == 1.0
 
 
@@ -237,17 +235,13 @@ BAD = [
     ("samples", {}, {"X": np.ones((3, P)), "y": np.arange(3.0)}),
     *(("NaN", {"estimator": own}, {"X": np.full((N, P), np.nan)}) for own in (None, Lasso())),
     *(("X has no column", {"estimator": own}, {"X": np.ones((N, P))}) for own in (None, Lasso())),
-    *(
-        ("y must hold at least 2 samples", {"estimator": own}, {"y": RARE})
-        for own in (L12Classifier(), LogisticRegression())
-    ),
+    ("y must hold at least 2 samples", {"estimator": L12Classifier()}, {"y": RARE}),
+    ("y must hold at least 2 samples", {"estimator": LogisticRegression()}, {"y": RARE}),
     ("y must hold at least 2 events", {"estimator": L12CoxRegressor()}, {"y": np.c_[np.ones(N), RARE]}),
     ("sample_weight", {}, NEGATIVE),
     ("sample_weight", {"estimator": LogisticRegression()}, {"y": np.arange(N) > 9} | NEGATIVE),
-    *(
-        ("estimator must have coef_", {"estimator": own}, {})
-        for own in (make_pipeline(StandardScaler(), Lasso()), KNeighborsRegressor())
-    ),
+    ("estimator must have coef_", {"estimator": make_pipeline(StandardScaler(), Lasso())}, {}),
+    ("estimator must have coef_", {"estimator": KNeighborsRegressor()}, {}),
     ("samples of positive weight", {}, {"sample_weight": (np.arange(N) < 3).astype(float)}),
 ]
 

@@ -57,12 +57,6 @@ def test_growth_is_a_slope(power, outcome):
     assert (reading.outcome, reading.brief) == (outcome, f"slope {power:.2f}")
 
 
-def test_a_step_on_a_matrix_is_timed_at_its_rank():
-    settings = {"study": "matrix step", "side": 200, "known": 4000, "rank": 5, "seed": 0}
-    found = theory.measure(settings)
-    assert (found["rank"], found["seconds"] > 0) == (5, True)
-
-
 @pytest.mark.parametrize("case", prox_race.CASES)
 def test_both_proximal_methods_reach_the_minimum(case):
     t = prox_race.threshold(case, 1000)
