@@ -118,7 +118,7 @@ def test_files_have_no_name_and_a_run_that_is_cut_short_warns(tmp_path, monkeypa
 
 def test_memory_is_that_of_some_bands(monkeypatch):
     monkeypatch.setattr(large_images, "PIXELS", 2**14)
-    noisy = 0.5 + 0.1 * da.random.default_rng(0).standard_normal((2000, 1000), chunks=(100, 500))
+    noisy = 0.5 + 0.1 * da.random.default_rng(0).standard_normal((4000, 1000), chunks=(100, 500))
     denoise_tv(noisy[:16], 0.1, tol=0.9)  # which loads compiled code
     tracemalloc.start()
     with dask.config.set(scheduler="sync"), pytest.warns(RuntimeWarning, match="max_iter=1"):

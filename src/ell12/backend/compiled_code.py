@@ -25,9 +25,8 @@ def can_compile() -> bool:
     try:
         import numba
 
-        works = not getattr(
-            numba.config, "DISABLE_JIT", 0
-        )  # without the compiler loops would be far slower than the plain code
+        # Without the compiler loops would be far slower than the plain code.
+        works = not getattr(numba.config, "DISABLE_JIT", 0)
     except Exception:  # not installed, too old for this NumPy, or a library of its own does not load
         works = False
     if not works:

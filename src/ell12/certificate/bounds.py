@@ -176,11 +176,10 @@ def dual_value(form: StandardForm, x: Vector, t: Vector, i: int = -1, end: float
     rising, falling = steep > 0, (steep <= 0) & (t < 0)  # a factor makes the residual a dual point: f steep <= t
     most = np.min(t[rising] / steep[rising], initial=math.inf) * (1 - 1e-12)
     least = np.max(t[falling] / np.minimum(steep[falling], -1e-300), initial=0.0) * (1 + 1e-12)
-    if not least <= most:
-        return -math.inf
     factor = float(np.clip(along / max(square, 1e-300), least, most))
     error = form.rounding(float(form.lengths @ np.abs(x)) + abs(end) * form.lengths[i])
-    return factor * along - 0.5 * factor**2 * square + t[i] * abs(end) - error
+    value = factor * along - 0.5 * factor**2 * square + t[i] * abs(end) - error
+    return value if least <= most else -math.inf
 
 
 def convex_bound(form: StandardForm, x: Vector) -> float:
@@ -190,14 +189,12 @@ def convex_bound(form: StandardForm, x: Vector) -> float:
     convex, strongly if the least eigenvalue is above W / r; at x it has the same value and gradient.
     """
     norm = max(float(np.linalg.norm(x)), 1e-300)
-    least = float(np.linalg.eigvalsh(form.G)[0]) - EPS * form.terms * float(np.sum(form.lengths**2))
-    if least <= form.W / norm:
-        return -math.inf
+    room = np.linalg.eigvalsh(form.G)[0] - EPS * form.terms * np.sum(form.lengths**2) - form.W / norm
     slope = -form.pull(x) - form.W * x / norm
     outside = np.minimum(slope + form.t, 0) + np.where(form.floor == 0, 0.0, np.maximum(slope - form.t, 0))
     violation = np.where(x != 0, slope + form.t * np.sign(x), outside)
     error = form.rounding(float(form.lengths @ np.abs(x)))
-    return form.value(x) - float(violation @ violation) / (2 * (least - form.W / norm)) - error
+    return float(form.value(x) - violation @ violation / (2 * room) - error) if room > 0 else -math.inf
 
 
 def first_box(form: StandardForm, goal: float, tick: Any) -> tuple[float, float]:
