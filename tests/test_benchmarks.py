@@ -26,7 +26,7 @@ def test_what_a_script_imports_from_here_exists(path, monkeypatch):
 
 
 # Their scripts have successors; they leave with the first results of these.
-OLD = {"prediction", "race_lasso", "tables"}
+OLD = {"prediction", "tables"}
 
 
 @pytest.mark.parametrize("path", sorted((FOLDER / "results").glob("*.json")), ids=lambda path: path.stem)
