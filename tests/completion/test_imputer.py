@@ -100,6 +100,8 @@ def test_what_cannot_be_done_is_said(split_ratings, monkeypatch):
         L12Imputer(1.0).fit(da.ones((4, 3)))
 
 
-@parametrize_with_checks([L12Imputer(), L12Imputer(alpha=0.5, penalty=SpectralL12(l2_weight=0.5))])
+@parametrize_with_checks(
+    [L12Imputer(random_state=0), L12Imputer(alpha=0.5, penalty=SpectralL12(l2_weight=0.5), random_state=0)]
+)
 def test_the_imputer_passes_the_checks_of_scikit_learn(estimator, check):
     check(estimator)
