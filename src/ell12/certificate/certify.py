@@ -186,16 +186,13 @@ class _Proof:
         return "no box is left" if done else "rounding"
 
     def shrunk(self, boxes: Any, total: float) -> Iterator[Box]:
-        """What is left of boxes, bounded and probed while that makes them smaller."""
+        """What is left of boxes, bounded and probed while that makes them smaller: at the root in all entries."""
         for box in boxes:
             self.tick(nodes=1)
             size, left = math.inf, relax(self.form, box, self.goal, total)
             while left is not None and np.sum(left.upper - left.lower) <= 0.9 * size:
-                size, every = (
-                    np.sum(left.upper - left.lower),
-                    self.nodes == 1,
-                )  # at the root all are worth their time
-                probe(self.form, left, self.goal, total, (left.x != 0) | every, self.tick)
+                size, chosen = np.sum(left.upper - left.lower), (left.x != 0) | (self.nodes == 1)
+                probe(self.form, left, self.goal, total, chosen, self.tick)
                 left = relax(self.form, left, self.goal, total)
             if left is not None:
                 yield left

@@ -34,7 +34,8 @@ class Restarts:
     ----------
     n_starts : int, optional
         How many random points; by default 200 where a column in use has a correlation above 0.9 with another
-        column, and none elsewhere: there the solver alone nearly always finds the best value.
+        column, or there are too many columns to compare, and none elsewhere: there the solver alone nearly
+        always finds the best value.
     random_state : int or Generator, default 0
         Their seed.
     solver : Solver, optional
@@ -85,19 +86,18 @@ class Restarts:
         yield first
         zero = loss.point(loss.start())
         gradient, random = loss.gradient(zero), np.random.default_rng(self.random_state)
-        gram = loss.hessian(zero) if gradient.size <= LARGEST else None
-        n_starts = self.n_starts
+        n_starts, gram = self.n_starts, None
+        if gradient.size <= LARGEST and (loss.is_quadratic or n_starts is None):
+            gram = loss.hessian(zero)
         if n_starts is None:
             n_starts = 200 if gram is None or _are_alike(gram, np.flatnonzero(first[1].x)) else 0
-        if not loss.is_quadratic:
-            gram = None
         for _ in range(n_starts):
             x = np.zeros_like(gradient)
             size = min(x.size, int(random.integers(1, MOST_COLUMNS + 1)))
             columns = np.sort(random.choice(x.size, size, replace=False))
             block = loss.hessian(zero, columns) if gram is None else gram[np.ix_(columns, columns)]
             x[columns] = -np.linalg.lstsq(block, gradient[columns], rcond=None)[0]
-            if gram is None:
+            if gram is None or not loss.is_quadratic:
                 yield self._run(loss, penalty, loss.point_within(x, columns))
                 continue
             run = GramDescent(gram, x, gradient + gram[columns].T @ x[columns], n_starts)
