@@ -127,7 +127,8 @@ def test_an_interruption_at_any_moment_leaves_a_result_and_a_whole_checkpoint(pr
 
     def stop(history):
         if len(history["objective"]) == 2:
-            signal.setitimer(signal.ITIMER_REAL, delay)
+            # Python drops what is raised in a destructor, such as a file's: one who saw nothing happen presses again.
+            signal.setitimer(signal.ITIMER_REAL, delay, 5.0)
 
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)  # which raises as Ctrl-C does
     try:
