@@ -127,7 +127,7 @@ def test_an_interruption_at_any_moment_leaves_a_result_and_a_whole_checkpoint(pr
 
     def stop(history):
         if len(history["objective"]) == 2:
-            # Python drops what is raised in a destructor, such as a file's: one who saw nothing happen presses again.
+            # Python drops what a destructor raises, such as that of a file: one presses again.
             signal.setitimer(signal.ITIMER_REAL, delay, 5.0)
 
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)  # which raises as Ctrl-C does
