@@ -14,8 +14,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Protocol
 
-from ell12.backend import inner, max_abs, rise_above_tangent
-from ell12.backend.arrays import Array
+from ell12.backend import Array, inner, max_abs, rise_above_tangent
 
 
 class Operator(Protocol):

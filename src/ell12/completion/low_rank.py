@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_numpy, count_true, device, in_memory, is_numpy, namespace, norm, to_device_of
-from ell12.backend.arrays import is_torch
+from ell12.backend import as_numpy, count_true, device, in_memory, is_torch, namespace, norm, to_device_of
 from ell12.backend.compiled_code import can_compile
 from ell12.checks import naming
 from ell12.completion.gpu_entries import AT_ONCE, for_gathering
@@ -142,7 +141,7 @@ class LowRank:
         """Rows and columns as vectors of indices within the matrix, or an error that names them."""
         found = {"rows": rows, "columns": columns}
         for (name, indices), size in zip(found.items(), self.shape, strict=True):
-            if is_numpy(self.U) or type(indices) is not type(self.U):  # what is on a device is trusted
+            if type(self.U) is np.ndarray or type(indices) is not type(self.U):  # what is on a device is trusted
                 found[name] = as_indices(indices, self.U, name)
                 check_range(found[name], size, name)
         rows, columns = found.values()

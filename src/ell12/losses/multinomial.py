@@ -22,13 +22,13 @@ from ell12.backend import (
 from ell12.backend.number_types import Given_co
 from ell12.checks import check_numbers
 from ell12.losses.of_prediction import PredictionLoss
-from ell12.operators import adjoint, as_operator, has_columns
-from ell12.operators.centering import column_squares
-from ell12.operators.gram import weighted_gram
-from ell12.operators.linear_operator import (
+from ell12.operators import (
     ArrayOperator,
+    adjoint,
     adjoint_product,
+    as_operator,
     dtype_of,
+    has_columns,
     input_shape,
     output_shape,
     product,
@@ -36,6 +36,8 @@ from ell12.operators.linear_operator import (
     sent_to_device_of,
     stored_entries,
 )
+from ell12.operators.centering import column_squares
+from ell12.operators.gram import weighted_gram
 from ell12.protocols import Array, Point
 
 # Numbers of classes above this, and above twice the number of rows, are taken for names; as many labels

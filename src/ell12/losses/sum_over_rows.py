@@ -12,10 +12,9 @@ import numpy as np
 from ell12.backend import as_array_of, as_numpy, device, is_array, is_mapped, namespace, on_accelerator
 from ell12.backend.number_types import Given_co
 from ell12.losses.of_prediction import PredictionLoss, fact
-from ell12.operators import adjoint, input_shape, output_shape, select_columns, stored_entries
+from ell12.operators import ColumnSelection, adjoint, input_shape, output_shape, select_columns, stored_entries
 from ell12.operators.centering import column_squares
 from ell12.operators.gram import ridge_solver, weighted_gram
-from ell12.operators.linear_operator import ColumnSelection
 from ell12.protocols import Array, Batch, ColumnLoss, Point, Wrapper
 
 

@@ -9,9 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from ell12.backend import is_array, is_numpy
-from ell12.operators.column_sources import BLOCK
-from ell12.operators.gram import by_rows, weighted_gram
-from ell12.operators.linear_operator import (
+from ell12.operators import (
     ArrayOperator,
     adjoint,
     dtype_of,
@@ -21,6 +19,8 @@ from ell12.operators.linear_operator import (
     select_columns,
     stored_entries,
 )
+from ell12.operators.column_sources import BLOCK
+from ell12.operators.gram import by_rows, weighted_gram
 from ell12.protocols import Array
 
 

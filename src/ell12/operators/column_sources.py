@@ -19,7 +19,7 @@ import scipy.sparse
 
 from ell12.backend import all_finite, square_fits
 from ell12.checks import check_container, check_entries
-from ell12.operators.linear_operator import stored
+from ell12.operators import stored
 from ell12.protocols import Array, ColumnSource, offers
 
 # A source is asked for blocks of about this many numbers, 32 MB in double precision: few enough for memory, enough

@@ -12,7 +12,7 @@ import scipy.sparse
 
 from ell12.backend import as_array_of, as_numpy, concat, device, is_array, is_numpy, namespace, take
 from ell12.backend.compiled_code import can_compile, compiled_loop
-from ell12.operators.linear_operator import adjoint, input_shape, select_columns, to_dense
+from ell12.operators import adjoint, input_shape, select_columns, to_dense
 from ell12.protocols import Array
 
 # Sparse columns of which at least this many pairs of entries meet in a row are multiplied by a compiled loop.

@@ -11,13 +11,10 @@ import numpy as np
 
 from ell12.backend import all_finite, as_floating, is_complex, is_number, max_abs, namespace, real_dtype, scatter
 from ell12.checks import is_finite_number
-from ell12.operators.linear_operator import (
+from ell12.operators import (
     ArrayOperator,
     adjoint_product,
     conjugate_of,
-    dtype_of,
-    input_shape,
-    output_shape,
     product,
     sent_to_device_of,
 )
@@ -261,28 +258,6 @@ def _transfer_function(kernel: Array, shape: tuple[int, ...]) -> Array:
     indices = np.ravel_multi_index(offsets, shape, mode="wrap").reshape(-1)
     image = scatter(xp.reshape(kernel, (-1,)), sent_to_device_of(indices, kernel), math.prod(shape))
     return xp.fft.fftn(_complex(xp.reshape(image, shape)))
-
-
-@dataclass(frozen=True, eq=False)
-class Reshaped(ArrayOperator):
-    """A matrix or an operator on vectors, applied to the entries of an image row by row."""
-
-    A: Any
-    shape: InitVar[Any]
-
-    def __post_init__(self, shape: Any) -> None:
-        shape, size = as_shape(shape), math.prod(input_shape(self.A))
-        if math.prod(shape) != size:
-            raise ValueError(f"shape {shape} does not hold the {size} entries that A acts on")
-        self._set(input_shape=shape, output_shape=output_shape(self.A), dtype=dtype_of(self.A))
-        self._set(norm_squared=getattr(self.A, "norm_squared", None))
-
-    def _apply(self, x: Array) -> Array:
-        return product(self.A, namespace(x).reshape(x, input_shape(self.A)))
-
-    def _apply_adjoint(self, y: Array) -> Array:
-        x = adjoint_product(self.A, y)
-        return namespace(x).reshape(x, self.input_shape)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ import scipy.sparse
 
 from ell12.backend import as_numpy
 from ell12.checks import check_numbers, naming
+from ell12.operators import ArrayOperator
 from ell12.operators.column_sources import (
     BLOCK,
     ColumnReader,
@@ -19,7 +20,6 @@ from ell12.operators.column_sources import (
     save_columns,
 )
 from ell12.operators.gram import SPARSE
-from ell12.operators.linear_operator import ArrayOperator
 from ell12.protocols import Array, ColumnSource, offers
 
 
