@@ -17,13 +17,6 @@ from typing import Any, ClassVar, Protocol
 from ell12.backend import Array, inner, max_abs, rise_above_tangent
 
 
-class Operator(Protocol):
-    """A linear map: an array, a scipy.sparse matrix, a LinearOperator, a pylops operator or one of ours."""
-
-    def __matmul__(self, x: Array) -> Array:
-        """Apply the map."""
-
-
 class ColumnSource(Protocol):
     """A matrix that gives some columns at a time, wherever they are: `ell12.Columns` makes an operator of it."""
 
@@ -85,8 +78,8 @@ class Factored(Protocol):
     V: Array
 
 
-class Loss(Protocol):
-    """A smooth function of ``x`` that owns its data: four methods. It never changes: threads may share it."""
+class AnyLoss(Protocol):
+    """A function of ``x``, smooth or not, that owns its data. It never changes: threads may share it."""
 
     value_scale: float = 0.0  # the size of the terms whose difference `value` is, where that is larger than it
 
@@ -104,7 +97,15 @@ class Loss(Protocol):
 
     @abstractmethod
     def gradient(self, point: Point) -> Array:
-        """The gradient: one product with the adjoint of A."""
+        """The gradient, or a subgradient: one product with the adjoint of A."""
+
+    def for_run(self) -> Any:
+        """The loss with a cache of its own for one run; by default itself, without a cache."""
+        return self
+
+
+class Loss(AnyLoss, Protocol):
+    """A smooth loss."""
 
     def divergence(self, point: Point, base: Point) -> float:
         """``f(point) - f(base) - <gradient(base), point - base>``; of a loss that can, without cancellation."""
@@ -114,10 +115,6 @@ class Loss(Protocol):
     def lipschitz(self) -> float:
         """A bound on the gradient's Lipschitz constant; by default infinity: steps are found by backtracking."""
         return math.inf
-
-    def for_run(self) -> Any:
-        """The loss with a cache of its own for one run; by default itself, without a cache."""
-        return self
 
     def on_host(self) -> Any:
         """The loss for unknowns and gradients that are NumPy vectors, wherever its data are; by default itself."""
@@ -185,34 +182,12 @@ class ProximalLoss(Loss, Protocol):
         """The map ``(q, start) -> argmin_v f(v) + weight/2 ||v - q||^2``."""
 
 
-class SplitLoss(Protocol):
+class SplitLoss(AnyLoss, Protocol):
     """A function l of ``A x``, smooth or not, with a proximal map in the prediction: for splitting methods."""
-
-    value_scale: float = 0.0  # as that of a `Loss`
-
-    @abstractmethod
-    def point(self, x: Array) -> Point:
-        """``x`` with its prediction: one product with A."""
-
-    @abstractmethod
-    def start(self) -> Array:
-        """Zeros of the shape, kind, dtype and device that ``x`` has."""
-
-    @abstractmethod
-    def value(self, point: Point) -> float:
-        """``l(A x)``: no product with A."""
-
-    @abstractmethod
-    def gradient(self, point: Point) -> Array:
-        """The gradient, or a subgradient: one product with the adjoint of A."""
 
     @abstractmethod
     def prediction_prox(self, prediction: Array, weight: float) -> Array:
         """``argmin_v l(v) + weight/2 ||v - prediction||^2``."""
-
-    def for_run(self) -> Any:
-        """As that of a `Loss`."""
-        return self
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ def is_mapped(x: Any) -> bool:
 
 def is_array(x: Any) -> bool:
     """Whether x is a dense array of any library."""
-    return bool(is_array_api_obj(x)) and not getattr(x, "is_sparse", False)
+    return bool(is_array_api_obj(x)) and not (is_torch(x) and str(x.layout) != "torch.strided")
 
 
 def on_accelerator(x: Any) -> bool:

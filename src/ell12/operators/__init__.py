@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 from scipy.sparse.linalg import LinearOperator
 
-from ell12.backend import as_floating, indices_like, is_array, is_complex, is_half, is_sparse, namespace, scatter
+from ell12.backend import as_floating, indices_like, is_array, is_complex, is_half, namespace, scatter
 from ell12.checks import check_container, check_entries
 from ell12.protocols import Array
 
@@ -139,7 +139,7 @@ def has_columns(A: Any) -> bool:
     """
     if type(A) is np.ndarray or hasattr(A, "select_columns") or scipy.sparse.issparse(A):
         return True
-    return not isinstance(A, ArrayOperator) and is_array(A) and not is_sparse(A)
+    return not isinstance(A, ArrayOperator) and is_array(A)
 
 
 def is_out_of_memory(A: Any) -> bool:
