@@ -34,7 +34,6 @@ from ell12.operators import (
     product,
     select_columns,
     sent_to_device_of,
-    stored_entries,
 )
 from ell12.operators.centering import column_squares
 from ell12.operators.gram import weighted_gram
@@ -81,11 +80,6 @@ class Classwise(ArrayOperator):
         """The column of A and the class that each entry of x belongs to, as NumPy arrays."""
         entries = np.arange(self.input_shape[0]) if self.entries is None else self.entries
         return entries // self.k, entries % self.k
-
-    @property
-    def stored_entries(self) -> float:
-        """Those of A."""
-        return stored_entries(self.A)
 
     def select_columns(self, columns: Array) -> Classwise:
         """The same operator on some entries of x, and on no more of A than they need."""

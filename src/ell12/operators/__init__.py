@@ -112,7 +112,7 @@ def select_columns(A: Any, columns: Any) -> Any:
     >>> select_columns(np.array([[1.0, 2.0, 3.0]]), [0, 2])
     array([[1., 3.]])
     """
-    columns = _as_columns(columns, input_shape(A))
+    columns = np.asarray(columns) if isinstance(columns, list | range) else columns
     if hasattr(A, "select_columns"):
         return A.select_columns(columns)
     if not _is_matrix(A):
@@ -148,7 +148,7 @@ def is_out_of_memory(A: Any) -> bool:
 
 
 def stored_entries(A: Any) -> float:
-    """How many numbers a sparse matrix holds; infinity for what is not sparse.
+    """How many numbers a sparse matrix holds, inside of an operator too; infinity for what is not sparse.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def stored_entries(A: Any) -> float:
     """
     if scipy.sparse.issparse(A):
         return int(A.nnz)
-    return A.stored_entries if hasattr(A, "stored_entries") else math.inf
+    return stored_entries(A.A) if isinstance(A, ArrayOperator) and hasattr(A, "A") else math.inf
 
 
 def to_dense(A: Any) -> Array:
@@ -183,9 +183,8 @@ def to_dense(A: Any) -> Array:
     shape, units = input_shape(A), np.eye(math.prod(input_shape(A)), dtype=dtype_of(A))
     if not hasattr(A, "input_shape"):
         return np.asarray(A @ units)
-    if not units.size:
-        return np.zeros((math.prod(output_shape(A)), 0), dtype=dtype_of(A))
-    return np.stack([np.reshape(A @ unit.reshape(shape), (-1,)) for unit in units], axis=1)
+    images = [np.reshape(A @ unit.reshape(shape), (-1,)) for unit in units]
+    return np.stack(images, axis=1) if images else np.zeros((math.prod(output_shape(A)), 0), dtype=dtype_of(A))
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,20 +357,6 @@ def stored(A: Any) -> Array:
     if scipy.sparse.issparse(A):
         return A.data
     return A.coalesce().values() if getattr(A, "is_sparse", False) else A
-
-
-def _as_columns(columns: Any, shape: tuple[int, ...]) -> Array:
-    """Return the columns as an array of integers, checked where that costs no transfer."""
-    if len(shape) != 1:
-        raise ValueError(f"A must act on vectors to have columns, but acts on arrays of shape {shape}")
-    if not isinstance(columns, list | tuple | range | np.ndarray):
-        return columns
-    columns = np.asarray(columns, dtype=None if len(columns) else np.int64)
-    if columns.ndim != 1 or columns.dtype.kind not in "iu":
-        raise TypeError(f"columns must be a vector of integers, got dtype {columns.dtype}")
-    if columns.size and not 0 <= columns.min() <= columns.max() < shape[0]:
-        raise IndexError(f"columns must lie between 0 and {shape[0] - 1}")
-    return columns
 
 
 def sent_to_device_of(value: Array, x: Array) -> Array:
