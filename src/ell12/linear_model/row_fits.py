@@ -31,6 +31,7 @@ class Chunks:
 
     dtype: Any
     moments: Moments | None = None
+    width: int = 0
 
     def with_rows(self, X: Any, y: Array, sample_weight: Any) -> Chunks:
         """The moments of one chunk more."""
@@ -39,15 +40,14 @@ class Chunks:
         new = Moments.of(X, targets, weight)
         if self.moments is not None and self.moments.mean.size != new.mean.size:
             raise ValueError(f"y must have as many columns as in the chunks before, got {targets.shape[1]}")
-        return Chunks(self.dtype, new if self.moments is None else self.moments + new)
+        return Chunks(self.dtype, new if self.moments is None else self.moments + new, X.shape[1])
 
     def problems(self, fit_intercept: bool, shared: bool) -> list[FitProblem]:
         """The problem of each target, or of all where they share one support."""
         found = self.moments
         if found is None or found.total == 0:
             raise ValueError("sample_weight sums to zero: no sample is left to fit")
-        width = found.mean.size - found.low.size
-        return _problems(mean_squared_losses(found, width, fit_intercept, self.dtype, shared))
+        return _problems(mean_squared_losses(found, self.width, fit_intercept, self.dtype, shared))
 
 
 @dataclass
@@ -184,9 +184,8 @@ def classification_problems(
     """The labels, and the problem of each class against the rest, or of the second of two."""
     from ell12.distributed import estimation
 
-    labels, losses, means = estimation.classification_losses(
-        X, _labels(y, warn=True), sample_weight=sample_weight, intercept=fit_intercept
-    )
+    options = {"sample_weight": sample_weight, "intercept": fit_intercept}
+    labels, losses, means = estimation.classification_losses(X, _labels(y, warn=True), **options)
     check_classification_targets(labels)
     return labels, [FitProblem(loss, means, 0.0, constant=fit_intercept) for loss in losses]
 

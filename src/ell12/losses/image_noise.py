@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Generic, overload
+from typing import Any, Generic
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ell12.backend import max_abs, namespace, rounding
-from ell12.backend.number_types import Given_co, Plain
+from ell12.backend.number_types import Given_co
 from ell12.losses.pointwise import SquaredLoss
 from ell12.losses.sum_over_rows import LinearLoss
 from ell12.protocols import Array, Point, SplitLoss
@@ -119,10 +118,6 @@ class AbsoluteLoss(SplitLoss, Generic[Given_co]):
         """``x`` with its prediction: one product with A."""
         return self._data.point(x)
 
-    @overload
-    def start(self: AbsoluteLoss[Plain]) -> NDArray[Any]: ...
-    @overload
-    def start(self) -> Array: ...
     def start(self) -> Array:
         """Zeros of the shape, kind, dtype and device of x."""
         return self._data.start()

@@ -8,17 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import (
-    as_array_of,
-    as_floating,
-    as_numpy,
-    concat,
-    device,
-    namespace,
-    scatter,
-    take,
-    to_device_of,
-)
+from ell12.backend import as_array_of, as_floating, as_numpy, concat, namespace, scatter, take, to_device_of
 from ell12.backend.number_types import Given_co
 from ell12.checks import check_numbers
 from ell12.losses.of_prediction import PredictionLoss
@@ -28,7 +18,6 @@ from ell12.operators import (
     adjoint_product,
     as_operator,
     dtype_of,
-    has_columns,
     input_shape,
     output_shape,
     product,
@@ -156,7 +145,7 @@ class MultinomialLoss(PredictionLoss[Given_co]):
         p, weight = softmax(point.prediction), self._row_weight
         sizes = (*input_shape(left), *input_shape(right))
         if 0 in sizes:
-            return namespace(p).zeros(sizes, dtype=p.dtype, device=device(p))
+            return namespace(p).reshape(p[:0, :], sizes)
         own, other = _by_class(left), _by_class(right)
         rows = [
             concat([weighted_gram(A, weight * p[:, k] * ((k == c) - p[:, c]), B) for c, B, _ in other], 1)
@@ -183,11 +172,6 @@ class MultinomialLoss(PredictionLoss[Given_co]):
         return np.stack([as_numpy(square) for square in squares])[classes, features]
 
     @property
-    def has_columns(self) -> bool:  # type: ignore[override]
-        """Whether some columns of A cost less than all."""
-        return has_columns(self.A.A)
-
-    @property
     def _row_weight(self) -> Array:
         """The weight of each row, times the scale."""
         return self.scale * self._weighted(namespace(self.b).ones_like(self.b))[:, 0]
@@ -203,9 +187,9 @@ class MultinomialLoss(PredictionLoss[Given_co]):
         check_numbers(sample_weight=sample_weight)
         if np.ndim(sample_weight) != 1 or len(sample_weight) != self.b.shape[0]:
             raise ValueError(f"sample_weight must have shape ({self.b.shape[0]},), got {np.shape(sample_weight)}")
-        return super()._as_weights(self._beside_observations(as_array_of(sample_weight, self.b)))
+        return super()._as_weights(self._aligned(as_array_of(sample_weight, self.b)))
 
-    def _beside_observations(self, weight: Array) -> Array:
+    def _aligned(self, weight: Array) -> Array:
         xp = namespace(weight)
         return xp.broadcast_to(weight if weight.ndim == 2 else weight[:, None], self.b.shape)
 
@@ -253,11 +237,11 @@ def softmax(scores: Array) -> Array:
 
 
 def _by_class(A: Classwise) -> list[tuple[int, Any, Array]]:
-    """Each class with the columns of the matrix inside that belong to it, and the places of these in x."""
+    """Each class with the columns of the matrix inside that belong to it, and the indices of these in x."""
     features, classes = A.pairs
-    places = {int(k): np.flatnonzero(classes == k) for k in np.unique(classes)}
+    entries = {int(k): np.flatnonzero(classes == k) for k in np.unique(classes)}
     whole = np.arange(input_shape(A.A)[0])
     return [
         (k, A.A if np.array_equal(features[where], whole) else select_columns(A.A, features[where]), where)
-        for k, where in places.items()
+        for k, where in entries.items()
     ]

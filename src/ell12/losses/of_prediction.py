@@ -128,7 +128,7 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
         loss = cls.__new__(cls)
         Sessions.__init__(loss)
         vars(loss).update(parts, A=A, b=b, scale=float(scale))
-        loss.sample_weight = None if sample_weight is None else loss._beside_observations(sample_weight)
+        loss.sample_weight = None if sample_weight is None else loss._aligned(sample_weight)
         return loss
 
     def __repr__(self) -> str:
@@ -240,7 +240,7 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
 
     def _ridge_solver(self, point: Point, weight: float) -> Callable[[Array], Array]:
         """Apply the inverse of the Hessian plus weight times the identity."""
-        return shifted_solver(self.hessian(point), weight)
+        return shifted_solver(self.hessian(point, None), weight)
 
     # Data
 
@@ -274,9 +274,9 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
             raise ValueError(f"sample_weight must have shape {output_shape(self.A)}, got {tuple(weight.shape)}")
         if not all_finite(weight) or bool(namespace(weight).any(weight < 0)):
             raise ValueError("sample_weight must hold finite numbers >= 0 only")
-        return self._beside_observations(weight)
+        return self._aligned(weight)
 
-    def _beside_observations(self, weight: Array) -> Array:
+    def _aligned(self, weight: Array) -> Array:
         """The weights in a shape that broadcasts to that of b."""
         return namespace(weight).reshape(weight, (*weight.shape, *(1 for _ in self.b.shape[weight.ndim :])))
 
@@ -316,37 +316,25 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
         if self.sample_weight is not None:  # of several columns of weights the largest of each row
             xp = namespace(self.sample_weight)
             weight = xp.max(xp.reshape(self.sample_weight, (*rows, -1)), axis=-1)
-        wide, hidden = math.prod(rows) < math.prod(columns), not has_columns(self.A)
+        wide = math.prod(rows) < math.prod(columns)
 
         def gram(v: Array) -> Array:
             """``A' diag(w) A``, or the smaller matrix with the same eigenvalues."""
-            nonlocal hidden
-            image = product(self._adjoint, weight**0.5 * v) if wide else product(self.A, v)
-            if hidden:  # an operator shows its entries by the image of the first v alone, which is random
-                check_entries(image, "A")
-                hidden = False
-            return weight**0.5 * product(self.A, image) if wide else product(self._adjoint, weight * image)
+            if wide:
+                return weight**0.5 * product(self.A, product(self._adjoint, weight**0.5 * v))
+            return product(self._adjoint, weight * product(self.A, v))
 
-        start = np.random.default_rng(0).standard_normal(rows if wide else columns)
-        return largest_eigenvalue(gram, namespace(self.b).astype(as_array_of(start, self.b), self._x_dtype))
+        start = as_array_of(np.random.default_rng(0).standard_normal(rows if wide else columns), self.b)
+        start = namespace(self.b).astype(start, self._x_dtype)
+        if not has_columns(self.A):  # an operator shows its entries by what it makes of random numbers alone
+            check_entries(gram(start), "A")
+        return largest_eigenvalue(gram, start)
 
-    # What a subclass gives
-
-    @abstractmethod
-    def value(self, point: Point) -> float:
-        """The loss; no product."""
+    # What a subclass gives, next to what the protocol asks for
 
     @abstractmethod
     def slope(self, point: Point) -> Array:
         """The gradient with respect to the prediction."""
-
-    @abstractmethod
-    def hessian(self, point: Point, columns: Array | None = None, others: Array | None = None) -> Array:
-        """The block of the Hessian with these rows and, unless others are named, columns; or all of it."""
-
-    @abstractmethod
-    def hessian_product(self, point: Point, columns: Array) -> Callable[[Array], Array]:
-        """The map ``v -> hessian(point, columns) v``, without that matrix."""
 
     @abstractmethod
     def column_curvatures(self, point: Point) -> Array:

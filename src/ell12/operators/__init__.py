@@ -137,9 +137,9 @@ def has_columns(A: Any) -> bool:
     >>> has_columns(np.eye(3)), has_columns(scipy.sparse.linalg.aslinearoperator(np.eye(3)))
     (True, False)
     """
-    if type(A) is np.ndarray or hasattr(A, "select_columns") or scipy.sparse.issparse(A):
-        return True
-    return not isinstance(A, ArrayOperator) and is_array(A)
+    if isinstance(A, ArrayOperator):
+        return hasattr(A, "select_columns") and (not hasattr(A, "A") or has_columns(A.A))
+    return hasattr(A, "select_columns") or scipy.sparse.issparse(A) or is_array(A)
 
 
 def is_out_of_memory(A: Any) -> bool:

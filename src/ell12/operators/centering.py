@@ -9,15 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from ell12.backend import is_array, is_numpy
-from ell12.operators import (
-    ArrayOperator,
-    adjoint,
-    dtype_of,
-    input_shape,
-    is_out_of_memory,
-    output_shape,
-    select_columns,
-)
+from ell12.operators import ArrayOperator, adjoint, input_shape, is_out_of_memory, output_shape, select_columns
 from ell12.operators.gram import by_rows, column_sums, weighted_gram
 from ell12.protocols import Array
 
@@ -56,7 +48,7 @@ class CenteredColumns(ArrayOperator):
 
     def __post_init__(self) -> None:
         n = len(self.means) + self._extra
-        self._set(input_shape=(n,), output_shape=output_shape(self.A), dtype=dtype_of(self.A))
+        self._set(input_shape=(n,), output_shape=output_shape(self.A), dtype=self.A.dtype)
         self._set(takes_columns=True)
 
     def _apply(self, x: Array) -> Array:
@@ -168,16 +160,18 @@ def column_squares(A: Any, weight: Array) -> Array:
     if is_array(A):
         return weight @ (A * A)
     total, centred = weight.sum(), isinstance(A, CenteredColumns)
-    if is_out_of_memory(A):
-        found, squares = (A.A if centred else A).moments(weight)
-        squares = squares + total * (found - A.means if centred else found) ** 2
-        squares = (A._without_empty(squares) if centred else squares).astype(A.dtype, copy=False)
-        return np.append(squares, A.constant**2 * total) if centred and A.constant else squares
-    if not centred:
+    if not centred and not is_out_of_memory(A):
         return np.ones(input_shape(A))
-    raw = column_squares(A.A, weight)
-    squares = raw - 2 * A.means * (adjoint(A.A) @ weight) + total * A.means**2
-    # What the subtraction leaves of a constant column is rounding.
-    rounding = 100 * np.finfo(squares.dtype).eps * raw
-    squares = A._without_empty(np.where(squares > rounding, squares, 0))
+    inside, means = (A.A, A.means) if centred else (A, 0.0)
+    if is_out_of_memory(A):
+        found, squares = inside.moments(weight)
+        squares = (squares + total * (found - means) ** 2).astype(A.dtype, copy=False)
+    else:
+        raw = column_squares(inside, weight)
+        squares = raw - 2 * means * (adjoint(inside) @ weight) + total * means**2
+        # What the subtraction leaves of a constant column is rounding.
+        squares = np.where(squares > 100 * np.finfo(squares.dtype).eps * raw, squares, 0)
+    if not centred:
+        return squares
+    squares = A._without_empty(squares)
     return np.append(squares, A.constant**2 * total) if A.constant else squares

@@ -60,7 +60,7 @@ def as_source(source: Any) -> Any:
     )
 
 
-def save_columns(source: Any, path: str | os.PathLike[str], block: int) -> None:
+def save(source: Any, path: str | os.PathLike[str], block: int) -> None:
     """Write a source to a file in Fortran order or, of a sparse matrix, to a folder, by blocks of columns."""
     path = Path(path)
     if path.exists():

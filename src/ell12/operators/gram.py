@@ -127,16 +127,15 @@ def by_rows(A: Any) -> Any:
 
 def ridge_solver(A: Any, weight: Array, ridge: float) -> Callable[[Array], Array]:
     """Apply ``(A' diag(weight) A + ridge I)^-1``: one factorization of the smaller of the two Gram matrices."""
-    dense = to_dense(A) if not scipy.sparse.issparse(A) else A
+    is_sparse, xp = scipy.sparse.issparse(A), namespace(weight)
+    dense = A if is_sparse else to_dense(A)
     m, n = dense.shape
-    xp = namespace(weight)
     if n <= m:
         solve = shifted_solver(weighted_gram(dense, weight), ridge)
     else:
-        root = xp.sqrt(weight)
-        rows = dense.multiply(root[:, None]).tocsr() if scipy.sparse.issparse(dense) else root[:, None] * dense
-        gram = rows @ adjoint(rows)
-        invert = shifted_solver(gram.toarray() if scipy.sparse.issparse(gram) else gram, ridge)
+        root = xp.sqrt(weight)[:, None]
+        rows = dense.multiply(root).tocsr() if is_sparse else root * dense
+        invert = shifted_solver(to_dense(rows @ adjoint(rows)), ridge)
 
         def solve(r: Array) -> Array:
             return (r - adjoint(rows) @ invert(rows @ r)) / ridge

@@ -96,11 +96,9 @@ def norm_from_gram(gram: Callable[[Array], Array], start: Array, enough: float =
     def on_host(v: np.ndarray) -> np.ndarray:
         return as_numpy(gram(as_array_of(v.ravel(), start)))
 
-    if size <= 2:  # too small for ARPACK
-        squares = np.linalg.eigvalsh(np.stack([on_host(e) for e in np.eye(size)]))
-        return math.sqrt(max(float(squares[-1]), 0.0))
-    if max_abs(gram(start)) == 0:
-        return 0.0
+    image = max_abs(gram(start))
+    if size == 1 or image == 0:  # too little for ARPACK
+        return math.sqrt(image / max_abs(start))
     if enough > 0:
         bound = largest_eigenvalue(gram, start, max_iter=MOST_FOR_A_BOUND, enough=enough**2)
         if bound <= enough**2:
