@@ -6,6 +6,7 @@ import copy
 import math
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, ClassVar, Generic, Self, overload
 
 import numpy as np
@@ -45,23 +46,19 @@ from ell12.operators.out_of_memory import as_columns
 from ell12.protocols import Array, ColumnLoss, Point
 
 
-class fact:
+def fact(compute: Callable[[Any], Any]) -> Any:
     """A property that follows from the data alone. It is computed once for a loss and all its sessions.
 
     Threads may compute it at the same time: they find the same.
     """
 
-    def __init__(self, compute: Callable[[Any], Any]) -> None:
-        self.compute, self.name, self.__doc__ = compute, compute.__name__, compute.__doc__
+    @wraps(compute)
+    def known(loss: Any) -> Any:
+        if compute.__name__ not in loss._facts:
+            loss._facts[compute.__name__] = compute(loss)
+        return loss._facts[compute.__name__]
 
-    def __get__(self, loss: Any, kind: type) -> Any:
-        """The fact."""
-        if loss is None:
-            return self
-        facts = loss._facts
-        if self.name not in facts:
-            facts[self.name] = self.compute(loss)
-        return facts[self.name]
+    return property(known)
 
 
 class Sessions:
@@ -69,6 +66,7 @@ class Sessions:
 
     _facts: dict[str, Any]
     _memory: Any = None  # of a session
+    _new_memory: Callable[[], Any]
 
     def __init__(self) -> None:
         self._facts = {}
@@ -80,10 +78,6 @@ class Sessions:
         session = copy.copy(self)
         session._memory = session._new_memory()
         return session
-
-    def _new_memory(self) -> Any:
-        """An empty memory."""
-        raise NotImplementedError
 
     def _derived(self, facts: dict[str, Any] | None = None, **parts: Any) -> Any:
         """A loss with other parts, which are trusted; it knows the given facts alone, and is no session."""

@@ -194,10 +194,6 @@ class HostView(Wrapper, ColumnLoss):
         """The loss on the device."""
         return self._loss
 
-    def for_run(self) -> HostView:
-        """The view itself, which holds a session."""
-        return self
-
     def start(self) -> Array:
         """Zeros."""
         return np.zeros(self._like.shape, dtype=as_numpy(self._like[:0]).dtype)

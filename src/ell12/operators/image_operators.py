@@ -11,13 +11,7 @@ import numpy as np
 
 from ell12.backend import all_finite, as_floating, is_complex, is_number, max_abs, namespace, real_dtype, scatter
 from ell12.checks import is_finite_number
-from ell12.operators import (
-    ArrayOperator,
-    adjoint_product,
-    conjugate_of,
-    product,
-    sent_to_device_of,
-)
+from ell12.operators import ArrayOperator, adjoint_product, conjugate_of, product, sent_to_device_of
 from ell12.protocols import Array
 
 
