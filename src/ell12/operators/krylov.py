@@ -18,12 +18,7 @@ MOST_FOR_A_BOUND = 40  # After this many products without a bound, the norm is b
 
 @np.errstate(invalid="ignore")  # BLAS may set this flag on finite numbers; NaN is an error of the solver below
 def largest_eigenvalue(
-    apply: Callable[[Array], Array],
-    start: Array,
-    *,
-    rtol: float = 1e-2,
-    max_iter: int = 100,
-    enough: float = 0.0,
+    apply: Callable[[Array], Array], start: Array, *, rtol: float = 1e-2, max_iter: int = 100, enough: float = 0.0
 ) -> float:
     """An upper bound on the largest eigenvalue of a positive semidefinite map, within rtol of it.
 
