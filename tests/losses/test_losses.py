@@ -397,6 +397,9 @@ BAD = [
     ("cox", (A, TIMES, 2 * EVENTS), {}, "event must hold 0 and 1 only"),
     ("cox", (A, np.full(ROWS, np.inf), EVENTS), {}, "time"),
     ("cox", (A, TIMES, 0 * EVENTS), {}, "no event of positive weight"),
+    ("cox", (A, TIMES[:3]), {}, "event must have shape"),
+    ("cox", (A, TIMES[:3], EVENTS), {}, "time must be a NumPy array of shape"),
+    ("multinomial", (A, CLASSES), {"sample_weight": WEIGHTS[:3]}, "sample_weight must have shape"),
 ]
 
 
@@ -409,5 +412,10 @@ def test_wrong_data_are_refused_by_name(kind, arguments, options, message):
 
 def test_foreign_observations_of_a_numpy_matrix_are_refused():
     strict = pytest.importorskip("array_api_strict")
+    one, two = strict.asarray([[1.0]]), strict.asarray([-1.0])
     with pytest.raises(TypeError, match="b must be a NumPy array"):
-        SquaredLoss(np.eye(2), strict.asarray([1.0, 2.0]))
+        SquaredLoss(np.eye(1), two)
+    with pytest.raises(ValueError, match="sample_weight must hold"):
+        SquaredLoss(one, two, sample_weight=two)
+    with pytest.raises(TypeError, match="CoxLoss needs NumPy arrays"):
+        CoxLoss(one, [1.0])

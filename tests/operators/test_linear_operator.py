@@ -277,6 +277,7 @@ def test_composition_multiplies():
         (lambda: FourierSampling(np.array([0, 1])), TypeError, "mask must hold truth values"),
         (lambda: np.eye(4) @ FiniteDifference((4,)), TypeError, "unsupported operand"),
         (lambda: FiniteDifference((2,)) @ ["a", "b"], TypeError, "x must hold numbers"),
+        (lambda: FiniteDifference((2,)) @ np.ones(3), ValueError, r"x must have shape \(2,\) for this operator"),
     ],
 )
 def test_wrong_constructions(make, error, message):
