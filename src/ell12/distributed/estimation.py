@@ -77,7 +77,7 @@ class _Data:
         products, intercept = self.found.products, self.kind.intercept
         gram = None if products is None else self.found.gram(self.width, intercept)
         center = centring(self.means, level) if intercept else (None, 0.0)
-        options = {"target": target, "substitution": center, "gram": gram, "scale": 1 / self.found.total}
+        options = {"target": target, "centre": center, "gram": gram, "scale": 1 / self.found.total}
         return RowsLoss.over(self.blocks, self.kind, self.dtype, **options)
 
 

@@ -250,11 +250,11 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
         check_entries(b, "b")
         if self.takes_counts and bool(namespace(b).any(b < 0)):
             raise ValueError("b must hold counts, which are at least 0")
-        dtype = dtype_of(self.A)
-        complex_A = dtype is not None and "complex" in str(dtype)
-        if (complex_A or is_complex(b)) and not self.takes_complex:
-            raise TypeError(f"{type(self).__name__} needs real {'A' if complex_A else 'b'}, got complex numbers")
-        if str(b.dtype).endswith(("float64", "complex128")) and str(dtype).endswith(("float32", "complex64")):
+        dtype = str(dtype_of(self.A))
+        if ("complex" in dtype or is_complex(b)) and not self.takes_complex:
+            name = "A" if "complex" in dtype else "b"
+            raise TypeError(f"{type(self).__name__} needs real {name}, got complex numbers")
+        if precision(b) < 1e-8 and dtype.endswith(("float32", "complex64")):
             # A's precision decides: a float64 residual would make every product convert all of A.
             xp = namespace(b)
             return convert(b, xp.complex64 if is_complex(b) else xp.float32, "b")

@@ -129,10 +129,13 @@ class RowsLoss(Sessions, Loss):
         self._hold(stream, stream.kind, stream.start, 1 / stream.weight if scale is None else stream.scale)
 
     @classmethod
-    def over(cls, blocks: Any, kind: BlockKind, dtype: Any, scale: float, **options: Any) -> RowsLoss:
+    def over(
+        cls, blocks: Any, kind: BlockKind, dtype: Any, scale: float, gram: Any = None, **parts: Any
+    ) -> RowsLoss:
         """The loss over the blocks of an executor, such as `ell12.distributed.executor.Blocks`."""
         loss = cls.__new__(cls)
-        loss._hold(blocks, kind, np.zeros(kind.size, dtype), scale, **options)
+        loss._hold(blocks, kind, np.zeros(kind.size, dtype), scale, **parts)
+        loss._facts = {} if gram is None else {"_gram": gram}
         return loss
 
     def _hold(
@@ -142,17 +145,14 @@ class RowsLoss(Sessions, Loss):
         zeros: Array,
         scale: float,
         target: Any = None,
-        substitution: tuple[Any, Any] = (None, 0.0),
-        gram: Array | None = None,
+        centre: Any = (None, 0.0),
     ) -> None:
         super().__init__()
         self.blocks, self.kind, self.scale, self.target = blocks, kind, scale, target
-        self._matrix, self._offset = substitution
+        self._matrix, self._offset = centre or (None, 0.0)
         self._map = scipy.sparse.eye_array(kind.size, format="csr") if self._matrix is None else self._matrix
         self._zeros = zeros if self._matrix is None else np.zeros(self._map.shape[1], zeros.dtype)
         self._affine = issubclass(kind.loss, SquaredLoss)
-        if gram is not None:
-            self._facts["_gram"] = gram
 
     def __repr__(self) -> str:
         return f"RowsLoss({self.kind.loss.__name__} over {self.blocks!r}, scale={self.scale:g})"

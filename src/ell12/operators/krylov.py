@@ -148,11 +148,11 @@ def conjugate_gradients(
     array([2., 1.])
     """
     residual = 1 * right if x is None else right - product(x)
-    stuck, x = (right, 0 * right) if x is None else (x, x)
+    stuck, x = (right, 0 * right) if x is None else (x, 1 * x)  # x is an array of our own, changed in place
     direction, square = 1 * residual, inner(residual, residual)
     limit = tol * norm(right)
     limit *= limit  # a power would raise where it overflows
-    for count in range(max_iter):
+    for _ in range(max_iter):
         if square <= limit:
             break
         image = product(direction)
@@ -160,11 +160,7 @@ def conjugate_gradients(
         if curvature <= 0:
             return stuck
         step = square / curvature
-        move = step * direction
-        if count:
-            x += move
-        else:
-            x = x + move  # from here on an array of our own, as the others are: they are changed in place
+        x += step * direction
         stuck = x
         residual -= step * image
         old, square = square, inner(residual, residual)
