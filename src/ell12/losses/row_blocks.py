@@ -139,17 +139,12 @@ class RowsLoss(Sessions, Loss):
         return loss
 
     def _hold(
-        self,
-        blocks: Any,
-        kind: BlockKind,
-        zeros: Array,
-        scale: float,
-        target: Any = None,
-        centre: Any = (None, 0.0),
+        self, blocks: Any, kind: BlockKind, zeros: Array, scale: float, target: Any = None, centre: Any = None
     ) -> None:
         super().__init__()
         self.blocks, self.kind, self.scale, self.target = blocks, kind, scale, target
-        self._matrix, self._offset = centre or (None, 0.0)
+        nothing: Any = (None, 0.0)
+        self._matrix, self._offset = centre or nothing
         self._map = scipy.sparse.eye_array(kind.size, format="csr") if self._matrix is None else self._matrix
         self._zeros = zeros if self._matrix is None else np.zeros(self._map.shape[1], zeros.dtype)
         self._affine = issubclass(kind.loss, SquaredLoss)
