@@ -96,7 +96,7 @@ def naming(*names: str) -> Iterator[None]:
 def is_finite_number(value: Any) -> bool:
     """Whether value is a real number that a float holds."""
     try:
-        return is_number(value) and math.isfinite(value)
+        return isinstance(value, int | float | np.integer | np.floating) and math.isfinite(value)
     except OverflowError:  # an integer beyond the largest float
         return False
 

@@ -141,9 +141,9 @@ def number_like(value: Any, x: Array) -> Any:
 def as_array_of(value: Any, x: Array) -> Array:
     """``value`` as an array of the kind, device and real dtype of x (its derivative, if any, is kept)."""
     dtype = real_dtype(x)
-    if not is_numpy(x) and is_array_api_obj(value) and not isinstance(value, np.ndarray | np.generic):
-        return namespace(x).astype(value, dtype, copy=False)
-    return indices_like(np.asarray(as_numpy(value), dtype=np.float64), x, dtype=dtype)
+    if is_array_api_obj(value) and not isinstance(value, np.ndarray | np.generic):
+        return as_numpy(value).astype(dtype) if is_numpy(x) else namespace(x).astype(value, dtype, copy=False)
+    return indices_like(np.asarray(value, dtype=np.float64), x, dtype=dtype)
 
 
 def as_numpy(x: Any) -> np.ndarray:

@@ -321,7 +321,7 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
         start = as_array_of(np.random.default_rng(0).standard_normal(rows if wide else columns), self.b)
         start = namespace(self.b).astype(start, self._x_dtype)
         if not has_columns(self.A):  # an operator shows its entries by what it makes of random numbers alone
-            check_entries(gram(start), "A")
+            check_entries(product(self._adjoint if wide else self.A, start), "A")
         return largest_eigenvalue(gram, start)
 
     # What a subclass gives, next to what the protocol asks for

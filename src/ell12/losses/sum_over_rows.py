@@ -153,7 +153,7 @@ def check_kind(loss: Any) -> None:
     """Raise unless a loss is given as a class such as SquaredLoss, to be made of rows yet to come."""
     if not isinstance(loss, type) or not issubclass(loss, LinearLoss):
         name = loss.__name__ if isinstance(loss, type) else repr(loss)
-        raise TypeError(f"the loss must be a class that sums over rows, such as SquaredLoss, got {name}")
+        raise TypeError(f"the loss must be a class such as SquaredLoss, a sum over rows; got {name}")
 
 
 # Up to this number of entries all of A is fetched once: some milliseconds, less than the many small calls that a

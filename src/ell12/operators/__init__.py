@@ -139,7 +139,7 @@ def has_columns(A: Any) -> bool:
     """
     if isinstance(A, ArrayOperator):
         return hasattr(A, "select_columns") and (not hasattr(A, "A") or has_columns(A.A))
-    return hasattr(A, "select_columns") or scipy.sparse.issparse(A) or is_array(A)
+    return type(A) is np.ndarray or hasattr(A, "select_columns") or scipy.sparse.issparse(A) or is_array(A)
 
 
 def is_out_of_memory(A: Any) -> bool:
