@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import faulthandler
 import importlib
 import itertools
 import os
@@ -157,20 +156,6 @@ def ctrl_c_reaches_tests() -> None:
     """Ctrl-C is Python's own in the background too, where a shell has it ignored."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-LIMIT = 360  # seconds of a test that pytest-timeout (300) did not end: its exception waits for threads and children
-ERRORS = pytest.StashKey[int]()  # standard error, which pytest captures while tests run
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.stash[ERRORS] = os.dup(2)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> None:
-    """End the process, with the stacks of all threads, where a test hangs, or the process after its last test."""
-    faulthandler.dump_traceback_later(LIMIT, exit=True, file=item.config.stash[ERRORS])
 
 
 @pytest.fixture(autouse=True)

@@ -128,7 +128,8 @@ def test_an_interruption_at_any_moment_leaves_a_result_and_a_whole_checkpoint(pr
 
     def stop(history):
         if len(history["objective"]) == 2:
-            signal.setitimer(signal.ITIMER_REAL, delay, 10)  # again, where a destructor swallowed the exception
+            # Python drops what a destructor raises, such as that of a file: one presses again.
+            signal.setitimer(signal.ITIMER_REAL, delay, 5.0)
 
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)  # which raises as Ctrl-C does
     limit = signal.setitimer(signal.ITIMER_REAL, 0)  # of pytest-timeout, which has the same timer
