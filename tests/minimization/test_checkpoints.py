@@ -105,7 +105,7 @@ def test_kill_loses_no_more_than_the_interval(problem, tmp_path, seed):
     path, seconds = tmp_path / "fit.npz", 0.2
     command = [sys.executable, str(SLOW_RUN), str(path), str(seconds)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:  # Each line is an iteration of at least ten milliseconds: the interval has passed twice before the kill.
+        try:  # A line is an iteration of ten milliseconds or more: the interval has passed twice before the kill.
             lines = [process.stdout.readline() for _ in range(np.random.default_rng(seed).integers(50, 100))]
         finally:
             process.kill()
