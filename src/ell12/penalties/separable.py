@@ -13,7 +13,7 @@ from ell12.backend import as_numpy, max_abs, namespace
 from ell12.checks import as_array, as_step
 from ell12.penalties.l12 import L1
 from ell12.penalties.moduli import signs
-from ell12.penalties.penalty_base import DiagonalCurvature, PenaltyBase
+from ell12.penalties.penalty_base import PenaltyCurvature, PenaltyBase
 from ell12.protocols import Array
 from ell12.prox.closed_form import with_signs
 
@@ -102,10 +102,10 @@ class SmoothSlope(ConcaveSlope):
         above = namespace(x).full_like(x, self._slope_at_zero)
         return -above, above
 
-    def curvature(self, x: Array) -> DiagonalCurvature:
+    def curvature(self, x: Array) -> PenaltyCurvature:
         """The second derivative of each entry; at zero that of either side."""
         xp = namespace(x)
-        return DiagonalCurvature(as_numpy(self._second_derivative(xp, xp.abs(x))))
+        return PenaltyCurvature(as_numpy(self._second_derivative(xp, xp.abs(x))))
 
     def restrict(self, columns: Array) -> Any:  # noqa: ARG002
         """Itself: it is the same for all entries."""
