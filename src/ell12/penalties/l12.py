@@ -63,7 +63,7 @@ class L12(ModuliL12):
 
     def __post_init__(self) -> None:
         self._set_numbers("l2_weight", "ridge")
-        self._set_weights()
+        self._set_masks()
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise where the weights or the signs do not broadcast to this shape."""
@@ -202,7 +202,7 @@ class GroupL12(BlockL12):
     def __post_init__(self) -> None:
         self._set_numbers("l2_weight", "ridge")
         object.__setattr__(self, "groups", as_groups(self.groups))
-        self._set_weights()
+        self._set_masks()
         count = self.groups.count
         if self.weights is not None and tuple(self.weights.shape) not in ((), (count,)):
             raise ValueError(f"weights must hold one number for each of the {count} groups")
@@ -294,7 +294,7 @@ class RowsL12(BlockL12):
     def __post_init__(self) -> None:
         self._set_numbers("l2_weight", "ridge")
         check_flags(positive=self.positive)
-        self._set_weights()
+        self._set_masks()
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise unless it is that of a matrix, and there is one weight for each row."""

@@ -60,7 +60,8 @@ class PenaltyBase(Penalty):
         for field in fields(self):  # type: ignore[arg-type]
             value = getattr(self, field.name)
             if field.init and (field.default is MISSING or is_array(value) or value != field.default):
-                words.append(f"{field.name}=array{tuple(value.shape)}" if is_array(value) else _word(field, value))
+                shown = f"array{tuple(value.shape)}" if is_array(value) else repr(value)
+                words.append(shown if field.name == "groups" else f"{field.name}={shown}")
         return f"{type(self).__name__}({', '.join(words)})"
 
     @property
@@ -78,10 +79,6 @@ class PenaltyBase(Penalty):
         """Check alpha, if it is given, and other numbers, and make them floats."""
         alpha = () if self.alpha is None else ("alpha",)
         set_numbers(self, *alpha, *names, positive=positive)
-
-
-def _word(field: Any, value: Any) -> str:
-    return repr(value) if field.name == "groups" else f"{field.name}={value!r}"
 
 
 def with_strength(penalty: Any, alpha: float | None, default: float | None = None) -> Any:
