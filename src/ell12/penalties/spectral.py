@@ -33,8 +33,8 @@ class DistantMatrix(Protocol):
 class Spectral(PenaltyBase, ABC):
     """A penalty of the singular values; the matrix is dense, or factored as `ell12.LowRank` is.
 
-    A subclass names the penalty of the vector of singular values, which are in falling order. It is a difference of
-    convex functions (`ell12.protocols.DifferencePenalty`), and so is this penalty.
+    A subclass names the penalty of the vector of singular values, which are in falling order. That is a difference
+    of convex functions (`ell12.protocols.DifferencePenalty`), and so is this penalty.
     """
 
     @property
