@@ -93,6 +93,15 @@ def test_a_matrix_of_low_rank_is_found_by_default():
     assert np.sqrt(np.mean((fit.to_array() - X)[missing] ** 2)) < 2e-3
 
 
+@pytest.mark.parametrize("seed", [246, 350])
+def test_a_strength_is_one_that_was_tried_or_lies_next_to_it(seed):
+    """The table of scikit-learn's check of sparse input; the search ended at 3e-6 and 4e-41 here."""
+    X = np.random.RandomState(0).uniform(size=(40, 3))
+    fit = complete_matrix(np.where(X < 0.6, np.nan, X), random_state=seed)
+    assert fit.converged
+    assert fit.alpha > 1e-3
+
+
 def problem(seed=0, shape=(12, 9), known=0.7):
     random = np.random.default_rng(seed)
     X = 3 * np.outer(random.uniform(1, 2, shape[0]), random.uniform(1, 2, shape[1]))

@@ -288,7 +288,7 @@ class HiddenEntrySearch:
     def _fit(self, loss: CompletionLoss, penalty: Any, max_rank: int | None, x: LowRank) -> LowRank:
         """The matrix where the violation is at most `ROUGH_TOL` by the solver's own estimate."""
         solver = self.solver or default_solver(loss, penalty, max_rank, self.random_state)
-        x = x if max_rank is None else x.truncate(max_rank)
+        x = x.truncate(max_rank)
         for iterate in islice(solver.iterates(loss, penalty, loss.point(x)), self.max_iter):
             if iterate is not None:
                 x = iterate.point.x

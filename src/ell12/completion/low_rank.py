@@ -10,7 +10,7 @@ import numpy as np
 from ell12.backend import as_numpy, count_true, device, in_memory, is_numpy, namespace, norm, to_device_of
 from ell12.backend.arrays import is_torch
 from ell12.backend.compiled_code import can_compile
-from ell12.checks import naming
+from ell12.checks import check_counts, naming
 from ell12.completion.gpu_entries import AT_ONCE, for_gathering
 from ell12.completion.observed import as_indices, as_real, check_range
 from ell12.protocols import Array
@@ -158,11 +158,10 @@ class LowRank:
         """The sum of the singular values."""
         return float(namespace(self.s).sum(self.s))
 
-    def truncate(self, rank: int) -> LowRank:
-        """The nearest matrix of at most this rank."""
-        if rank < 0:
-            raise ValueError(f"rank must be a whole number >= 0, got {rank!r}")
-        return self if rank >= self.rank else LowRank.trusted(self.U[:, :rank], self.s[:rank], self.V[:, :rank])
+    def truncate(self, rank: int | None) -> LowRank:
+        """The nearest matrix of at most this rank; None is no bound."""
+        check_counts(rank=rank)
+        return self if rank is None or rank >= self.rank else LowRank.trusted(self.U[:, :rank], self.s[:rank], self.V[:, :rank])
 
     def to_array(self) -> Array:
         """The dense matrix."""

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, NamedTuple
 from ell12.backend import count_true, inner, namespace, norm
 from ell12.checks import check_counts, generator
 from ell12.completion.low_rank import LowRank
-from ell12.completion.observed import check_segments
 from ell12.completion.singular_vectors import FullTriplets, WarmBlock
 from ell12.completion.squared_error import EntryLoss
 from ell12.penalties.spectral import Spectral
@@ -55,50 +54,6 @@ class Estimate(Mixture):
     def terms(self) -> dict[Estimate, float]:  # type: ignore[override]
         """Itself."""
         return {self: 1.0}
-
-
-class DenseForm:
-    """Every matrix is dense; on any kind of array."""
-
-    def __init__(self, loss: EntryLoss) -> None:
-        self.loss = loss
-
-    def estimate(self, x: LowRank) -> Estimate:
-        """The estimate of these singular triplets."""
-        full = x.to_array()
-        xp = namespace(full)
-        return Estimate(x, xp.take(xp.reshape(full, (-1,)), self.loss.observed.flat, axis=0), full)
-
-    def step(self, y: Mixture, length: float) -> tuple[Array, Array]:
-        """Y, and the matrix that a gradient step of this length leads to: only its known entries move."""
-        matrix, prediction = y.combine("full"), y.combine("prediction")
-        return matrix, matrix + self.loss.observed.dense(self.loss.after_step(prediction, length) - prediction)
-
-    def distance(self, new: Estimate, matrix: Array) -> float:
-        """The Frobenius norm of their difference."""
-        return norm(new.full - matrix)
-
-
-class FactoredForm:
-    """Every matrix is a sum of low-rank ones and a sparse one."""
-
-    def __init__(self, loss: EntryLoss) -> None:
-        check_segments(loss.observed.values, "steps on factors")
-        self.loss = loss
-
-    def estimate(self, x: LowRank) -> Estimate:
-        """The estimate of these singular triplets."""
-        return Estimate(x, self.loss.point(x).prediction)
-
-    def step(self, y: Mixture, length: float) -> tuple[Any, SparsePlusLowRank]:
-        """Y as its terms, and the matrix that a gradient step of this length leads to."""
-        prediction, terms = y.combine("prediction"), [(c, estimate.x) for estimate, c in y.terms.items()]
-        move = self.loss.observed.sparse(self.loss.after_step(prediction, length) - prediction)
-        return terms, SparsePlusLowRank(move, terms)
-
-    def distance(self, new: Estimate, terms: list[tuple[float, LowRank]]) -> float:
-        """The Frobenius norm of their difference, from the factors' inner products."""
-        return combined_norm([(1.0, new.x), *((-c, x) for c, x in terms)])
 
 
 class SparsePlusLowRank:
@@ -162,25 +117,63 @@ class MatrixStep(NamedTuple):
         return Iterate(self.point.point, self.objective, optimality, rank_bound=self.rank_bound)
 
 
-class MatrixSteps:
-    """``Y -> prox(Y - length (gradient(Y) - slope), length)`` with one over the Lipschitz constant as length."""
+class DenseSteps:
+    """``Y -> prox(Y - length (gradient(Y) - slope), length)`` with one over the Lipschitz constant as length.
 
-    def __init__(self, loss: Any, form: Any, triplets: Any, max_rank: int | None = None) -> None:
-        self.loss, self.form, self.triplets, self.max_rank = loss, form, triplets, max_rank
-        self.length = 1 / loss.lipschitz()
+    Every matrix is dense; on any kind of array.
+    """
+
+    def __init__(self, loss: Any, triplets: Any, max_rank: int | None = None) -> None:
+        self.loss, self.triplets, self.max_rank, self.length = loss, triplets, max_rank, 1 / loss.lipschitz()
 
     def __call__(self, y: Mixture, penalty: Any, slope: LowRank | None = None) -> MatrixStep:
         """The step from a combination of estimates."""
-        start, Z = self.form.step(y, self.length)
+        start, Z = self.gradient_step(y)
         U, s, V = self.triplets(Z if slope is None else Z + self.length * slope.to_array())
         allowed = s.shape[0] if self.max_rank is None else min(self.max_rank, s.shape[0])
         s = penalty.prox_values(s[:allowed], self.length)
         rank = count_true(s > 0)
         self.triplets.keep(rank)
-        new = self.form.estimate(LowRank.trusted(U[:, :rank], s[:rank], V[:, :rank]))
-        distance = self.form.distance(new, start) / self.length
+        new = self.estimate(LowRank.trusted(U[:, :rank], s[:rank], V[:, :rank]))
+        distance = self.distance(new, start) / self.length
         value = self.loss.value(new.point) + penalty.value_of(new.x.s)
         return MatrixStep(new, value, distance, rank == self.max_rank, self.triplets.is_full, self.length)
+
+    def estimate(self, x: LowRank) -> Estimate:
+        """The estimate of these singular triplets."""
+        full = x.to_array()
+        xp = namespace(full)
+        return Estimate(x, xp.take(xp.reshape(full, (-1,)), self.loss.observed.flat, axis=0), full)
+
+    def gradient_step(self, y: Mixture) -> tuple[Any, Any]:
+        """Y, and the matrix that a gradient step leads to: only its known entries move."""
+        matrix = y.combine("full")
+        return matrix, matrix + self.loss.observed.dense(self.move(y))
+
+    def move(self, y: Mixture) -> Array:
+        """What a gradient step adds to the known entries."""
+        return -self.length * self.loss.residual(Point(None, y.combine("prediction")))
+
+    def distance(self, new: Estimate, start: Any) -> float:
+        """The Frobenius norm of the difference from where the step began."""
+        return norm(new.full - start)
+
+
+class FactoredSteps(DenseSteps):
+    """The same where every matrix is a sum of low-rank ones and a sparse one."""
+
+    def estimate(self, x: LowRank) -> Estimate:
+        """The estimate of these singular triplets."""
+        return Estimate(x, self.loss.point(x).prediction)
+
+    def gradient_step(self, y: Mixture) -> tuple[Any, Any]:
+        """Y as its terms, and the matrix that a gradient step leads to."""
+        terms = [(c, estimate.x) for estimate, c in y.terms.items()]
+        return terms, SparsePlusLowRank(self.loss.observed.sparse(self.move(y)), terms)
+
+    def distance(self, new: Estimate, start: Any) -> float:
+        """The Frobenius norm of the difference, from the factors' inner products."""
+        return combined_norm([(1.0, new.x), *((-c, x) for c, x in start)])
 
 
 @dataclass(frozen=True)
@@ -202,7 +195,7 @@ class BlockAPG:
     random_state: Any = 0
 
     needs: ClassVar[Needs] = Needs(EntryLoss, Spectral, "factors")
-    form: ClassVar[Any] = DenseForm
+    steps: ClassVar[Any] = DenseSteps
     triplets: ClassVar[Any] = WarmBlock
 
     def __post_init__(self) -> None:
@@ -211,9 +204,8 @@ class BlockAPG:
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""
-        form = self.form(loss)
-        take_step = MatrixSteps(loss, form, self.triplets(start.x, self.random_state), self.max_rank)
-        x = form.estimate(start.x if self.max_rank is None else start.x.truncate(self.max_rank))
+        take_step = self.steps(loss, self.triplets(start.x, self.random_state), self.max_rank)
+        x = take_step.estimate(start.x.truncate(self.max_rank))
         state = Nonmonotone(x, loss.value(x.point) + penalty.value(x.x))
         while True:
             yield state.advance(lambda y, *_: take_step(y, penalty), turns_back=turns_back).iterate()
@@ -231,7 +223,7 @@ class FactoredAPG(BlockAPG):
         As in `BlockAPG`.
     """
 
-    form: ClassVar[Any] = FactoredForm
+    steps: ClassVar[Any] = FactoredSteps
 
 
 @dataclass(frozen=True)

@@ -197,6 +197,8 @@ class Observed:
     @cached_property
     def segments(self) -> tuple[Segments, Segments]:
         """The rows and the columns as sweeps and products on a device read them."""
+        if not has_segments(self.values):
+            raise TypeError("X must be a NumPy, PyTorch or CuPy array for steps on factors; use BlockAPG for others")
         order, starts = self.by_column
         rows = namespace(self.rows).take(self.rows, order, axis=0)
         m, n = self.shape
@@ -236,12 +238,6 @@ class Observed:
 def has_segments(values: Array) -> bool:
     """Whether a library does well with many sizes of arrays: NumPy, PyTorch and CuPy; JAX compiles each anew."""
     return is_numpy(values) or is_torch(values) or is_cupy(values)
-
-
-def check_segments(values: Array, what: str) -> None:
-    """Raise unless arrays are of such a library."""
-    if not has_segments(values):
-        raise TypeError(f"X must be a NumPy, PyTorch or CuPy array for {what}; use BlockAPG for others")
 
 
 def refuse_dask(X: Any, name: str) -> None:

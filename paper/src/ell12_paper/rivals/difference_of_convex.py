@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ell12.completion.matrix_apg import DenseForm, Estimate, MatrixStep, MatrixSteps, combined_norm, turns_back
+from ell12.completion.matrix_apg import DenseSteps, Estimate, MatrixStep, combined_norm, turns_back
 from ell12.completion.singular_vectors import WarmBlock
 from ell12.completion.squared_error import EntryLoss
 from ell12.penalties import L12
@@ -77,9 +77,8 @@ class MatrixDCA:
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
         """Yield one iterate for each convex problem solved, and None after each step within one."""
-        form = DenseForm(loss)
-        take_step = MatrixSteps(loss, form, WarmBlock(start.x, rng=self.random_state))
-        for step in self._steps(take_step, form.estimate(start.x), penalty):
+        take_step = DenseSteps(loss, WarmBlock(start.x, rng=self.random_state))
+        for step in self._steps(take_step, take_step.estimate(start.x), penalty):
             if step is None:
                 yield None
                 continue
@@ -87,7 +86,7 @@ class MatrixDCA:
             value = loss.value(step.point.point) + penalty.value_of(step.point.x.s)
             yield step._replace(objective=value).iterate()
 
-    def _steps(self, take_step: MatrixSteps, x: Estimate, penalty: Any) -> Iterator[MatrixStep | None]:
+    def _steps(self, take_step: DenseSteps, x: Estimate, penalty: Any) -> Iterator[MatrixStep | None]:
         step = take_step(x, penalty)
         yield step
         slope, change = penalty.subtracted_gradient(step.point.x), penalty.alpha
