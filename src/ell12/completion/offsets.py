@@ -71,6 +71,12 @@ class Offsets:
         return total if self.columns is None else total + _at(self.columns, columns)
 
 
+def quotient(a: Array, b: Array) -> Array:
+    """``a / b``, zero where b is."""
+    xp = namespace(a)
+    return xp.where(b > 0, a / xp.where(b > 0, b, 1), 0)
+
+
 def _at(numbers: Array, positions: Array) -> Array:
     return namespace(numbers).take(numbers, positions, axis=0)
 

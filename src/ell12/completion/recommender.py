@@ -15,7 +15,7 @@ from ell12.backend import is_number
 from ell12.checks import check_counts, check_entries, check_flags, check_word, naming
 from ell12.completion.hidden_entries import ROUGH_TOL
 from ell12.completion.imputer import fit_entries
-from ell12.completion.low_rank import LowRank
+from ell12.completion.low_rank import LowRank, gathered_sums_of_products
 from ell12.completion.observed import Observed
 from ell12.completion.ranking import Interest, Recommendations, Scores, best_columns, ndcg
 from ell12.completion.squared_error import regressed_rows
@@ -154,7 +154,7 @@ class L12Recommender(NestedParameters, BaseEstimator):
         check_is_fitted(self)
         with naming("users and items"):
             rows, columns = np.broadcast_arrays(self._rows_of(users, "mark"), self._columns_of(items, "mark"))
-        values = self._scores.pairs(rows.ravel(), columns.ravel())
+        values = gathered_sums_of_products(self._scores.P, self._scores.Q, rows.ravel(), columns.ravel())
         return self.clip_.cut(values).reshape(rows.shape)
 
     def recommend(
