@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
-from ell12.backend import count_true, inner, namespace, norm
+from ell12.backend import concat, count_true, inner, namespace, norm
 from ell12.checks import check_counts, generator
 from ell12.completion.low_rank import LowRank
 from ell12.completion.singular_vectors import FullTriplets, WarmBlock
@@ -81,13 +81,9 @@ class SparsePlusLowRank:
 
 def combined_norm(terms: list[tuple[float, LowRank]]) -> float:
     """``||sum_i c_i X_i||_F``, accurate to about 1e-8 of the largest term."""
-    terms = [(c, x) for c, x in terms if x.rank]
-    square = 0.0
-    for i, (c, x) in enumerate(terms):
-        for j, (d, y) in enumerate(terms[: i + 1]):
-            product = namespace(x.s).sum((x.U.T @ y.weighted) * ((x.V * x.s).T @ y.V))
-            square += (1 if j == i else 2) * c * d * float(product)
-    return math.sqrt(max(square, 0.0))
+    W = concat([c * x.weighted for c, x in terms], axis=1)
+    H = concat([x.V for _, x in terms], axis=1)
+    return math.sqrt(max(float(namespace(W).sum((W.T @ W) * (H.T @ H))), 0.0))
 
 
 class MatrixStep(NamedTuple):

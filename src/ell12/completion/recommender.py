@@ -111,10 +111,7 @@ class L12Recommender(NestedParameters, BaseEstimator):
         y : None, optional
             Ignored.
         """
-        ratings = Ratings.of(ratings, self.columns)
-        given = {name: getattr(self, name) for name in ("alpha", "penalty", "max_rank", "center", "tol")}
-        self._complete(ratings, **given)
-        return self
+        return self._complete(Ratings.of(ratings, self.columns))
 
     def refit(self, new_ratings: Any, *, tol: float | None = None) -> L12Recommender:
         """Fit again with more ratings, beginning at the old factors and keeping the old choices.
@@ -137,10 +134,9 @@ class L12Recommender(NestedParameters, BaseEstimator):
             penalty = with_alpha(penalty, completion.alpha * math.sqrt(len(merged) / len(old)))
         U, V = (np.zeros((size, completion.x.rank)) for size in merged.shape)
         U[merged.rows_of(old.users)], V[merged.columns_of(old.items)] = completion.x.U, completion.x.V
-        chosen = {"max_rank": completion.max_rank, "center": completion.center}
+        chosen = {"alpha": None, "penalty": penalty, "max_rank": completion.max_rank, "center": completion.center}
         tol = max(self.tol, ROUGH_TOL) if tol is None else tol
-        self._complete(merged, penalty=penalty, x0=LowRank(U, completion.x.s, V), tol=tol, **chosen)
-        return self
+        return self._complete(merged, x0=LowRank(U, completion.x.s, V), tol=tol, **chosen)
 
     def predict(self, users: Any, items: Any) -> Array:
         """The ratings that users would give items, by their ids.
@@ -259,7 +255,7 @@ class L12Recommender(NestedParameters, BaseEstimator):
         lists, _ = best_columns(scores.P[rows], scores.Q[:-1], n, self._seen(rows))
         return ndcg(lists, known.sparse(np.maximum(known.values - self.ratings_.values.min(), 0.0)))
 
-    def _complete(self, ratings: Ratings, **options: Any) -> None:
+    def _complete(self, ratings: Ratings, **options: Any) -> L12Recommender:
         """Fit these ratings, and keep what the other methods need."""
         check_entries(ratings.values, "ratings")
         observed = Observed(ratings.rows, ratings.columns, ratings.values, ratings.shape)
@@ -269,6 +265,7 @@ class L12Recommender(NestedParameters, BaseEstimator):
         self.ratings_, self.users_, self.items_, self.clip_ = ratings, ratings.users, ratings.items, clip
         self._scores = Scores.of(completion.offsets, completion.x.weighted, completion.x.V)
         self._interest: Interest | None = None
+        return self
 
     def _rows_of(self, users: Any, unknown: str = "error") -> Array:
         with naming("users"):
