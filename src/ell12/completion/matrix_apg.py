@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 from ell12.backend import concat, count_true, inner, namespace, norm
@@ -23,24 +24,27 @@ class Mixture:
     def __init__(self, terms: dict[Estimate, float]) -> None:
         self.terms = terms
 
-    def __add__(self, other: Mixture) -> Mixture:
+    def __add__(self, other: Mixture, factor: float = 1.0) -> Mixture:
         total = dict(self.terms)
         for estimate, c in other.terms.items():
-            total[estimate] = total.get(estimate, 0.0) + c
+            total[estimate] = total.get(estimate, 0.0) + factor * c
         return Mixture(total)
 
     def __sub__(self, other: Mixture) -> Mixture:
-        return self + -1.0 * other
+        return self.__add__(other, -1.0)
 
     def __rmul__(self, factor: float) -> Mixture:
         return Mixture({estimate: factor * c for estimate, c in self.terms.items()})
 
-    def combine(self, part: str) -> Any:
-        """The combination of the estimates' predictions, or of their full matrices."""
-        total: Any = 0.0
-        for estimate, c in self.terms.items():
-            total = total + c * getattr(estimate, part)
-        return total
+    @cached_property
+    def prediction(self) -> Array:
+        """The entries at the known positions."""
+        return sum([c * estimate.prediction for estimate, c in self.terms.items()])
+
+    @cached_property
+    def full(self) -> Array:
+        """All entries, in the dense form."""
+        return sum([c * estimate.full for estimate, c in self.terms.items()])
 
 
 class Estimate(Mixture):
@@ -119,20 +123,21 @@ class DenseSteps:
     Every matrix is dense; on any kind of array.
     """
 
-    def __init__(self, loss: Any, triplets: Any, max_rank: int | None = None) -> None:
-        self.loss, self.triplets, self.max_rank, self.length = loss, triplets, max_rank, 1 / loss.lipschitz()
+    def __init__(self, loss: Any, penalty: Any, triplets: Any, max_rank: int | None = None) -> None:
+        self.loss, self.penalty, self.triplets, self.max_rank = loss, penalty, triplets, max_rank
+        self.length, self.slope = 1 / loss.lipschitz(), None
 
-    def __call__(self, y: Mixture, penalty: Any, slope: LowRank | None = None) -> MatrixStep:
+    def __call__(self, y: Mixture, *_: Any) -> MatrixStep:
         """The step from a combination of estimates."""
-        start, Z = self.gradient_step(y)
-        U, s, V = self.triplets(Z if slope is None else Z + self.length * slope.to_array())
-        allowed = s.shape[0] if self.max_rank is None else min(self.max_rank, s.shape[0])
-        s = penalty.prox_values(s[:allowed], self.length)
+        move = -self.length * self.loss.residual(Point(None, y.prediction))  # only known entries move
+        start, Z = self.moved(y, move)
+        U, s, V = self.triplets(Z if self.slope is None else Z + self.length * self.slope.to_array())
+        s = self.penalty.prox_values(s[: self.max_rank], self.length)
         rank = count_true(s > 0)
         self.triplets.keep(rank)
         new = self.estimate(LowRank.trusted(U[:, :rank], s[:rank], V[:, :rank]))
         distance = self.distance(new, start) / self.length
-        value = self.loss.value(new.point) + penalty.value_of(new.x.s)
+        value = self.loss.value(new.point) + self.penalty.value_of(new.x.s)
         return MatrixStep(new, value, distance, rank == self.max_rank, self.triplets.is_full, self.length)
 
     def estimate(self, x: LowRank) -> Estimate:
@@ -141,14 +146,9 @@ class DenseSteps:
         xp = namespace(full)
         return Estimate(x, xp.take(xp.reshape(full, (-1,)), self.loss.observed.flat, axis=0), full)
 
-    def gradient_step(self, y: Mixture) -> tuple[Any, Any]:
-        """Y, and the matrix that a gradient step leads to: only its known entries move."""
-        matrix = y.combine("full")
-        return matrix, matrix + self.loss.observed.dense(self.move(y))
-
-    def move(self, y: Mixture) -> Array:
-        """What a gradient step adds to the known entries."""
-        return -self.length * self.loss.residual(Point(None, y.combine("prediction")))
+    def moved(self, y: Mixture, move: Array) -> tuple[Any, Any]:
+        """Y, and the matrix that it becomes when its known entries move so."""
+        return y.full, y.full + self.loss.observed.dense(move)
 
     def distance(self, new: Estimate, start: Any) -> float:
         """The Frobenius norm of the difference from where the step began."""
@@ -162,10 +162,10 @@ class FactoredSteps(DenseSteps):
         """The estimate of these singular triplets."""
         return Estimate(x, self.loss.point(x).prediction)
 
-    def gradient_step(self, y: Mixture) -> tuple[Any, Any]:
-        """Y as its terms, and the matrix that a gradient step leads to."""
+    def moved(self, y: Mixture, move: Array) -> tuple[Any, Any]:
+        """Y as its terms, and the matrix that it becomes when its known entries move so."""
         terms = [(c, estimate.x) for estimate, c in y.terms.items()]
-        return terms, SparsePlusLowRank(self.loss.observed.sparse(self.move(y)), terms)
+        return terms, SparsePlusLowRank(self.loss.observed.sparse(move), terms)
 
     def distance(self, new: Estimate, start: Any) -> float:
         """The Frobenius norm of the difference, from the factors' inner products."""
@@ -200,11 +200,11 @@ class BlockAPG:
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""
-        take_step = self.steps(loss, self.triplets(start.x, self.random_state), self.max_rank)
+        take_step = self.steps(loss, penalty, self.triplets(start.x, self.random_state), self.max_rank)
         x = take_step.estimate(start.x.truncate(self.max_rank))
         state = Nonmonotone(x, loss.value(x.point) + penalty.value(x.x))
         while True:
-            yield state.advance(lambda y, *_: take_step(y, penalty), turns_back=turns_back).iterate()
+            yield state.advance(take_step, turns_back=turns_back).iterate()
 
 
 @dataclass(frozen=True)
@@ -239,4 +239,4 @@ class FullSVD(BlockAPG):
 
 def turns_back(new: Estimate, y: Mixture, x: Estimate) -> bool:
     """Whether the step from an extrapolated point goes against the move from x, seen at the known entries."""
-    return inner(y.combine("prediction") - new.prediction, new.prediction - x.prediction) > 0
+    return inner(y.prediction - new.prediction, new.prediction - x.prediction) > 0

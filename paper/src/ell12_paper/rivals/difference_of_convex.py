@@ -77,7 +77,7 @@ class MatrixDCA:
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
         """Yield one iterate for each convex problem solved, and None after each step within one."""
-        take_step = DenseSteps(loss, WarmBlock(start.x, rng=self.random_state))
+        take_step = DenseSteps(loss, penalty, WarmBlock(start.x, rng=self.random_state))
         for step in self._steps(take_step, take_step.estimate(start.x), penalty):
             if step is None:
                 yield None
@@ -87,20 +87,21 @@ class MatrixDCA:
             yield step._replace(objective=value).iterate()
 
     def _steps(self, take_step: DenseSteps, x: Estimate, penalty: Any) -> Iterator[MatrixStep | None]:
-        step = take_step(x, penalty)
+        step = take_step(x)
         yield step
-        slope, change = penalty.subtracted_gradient(step.point.x), penalty.alpha
+        take_step.penalty, change = penalty.convex, penalty.alpha
+        take_step.slope = penalty.subtracted_gradient(step.point.x)
         while True:
             tol, k, x = self.inner_tol * change, 0, step.point
             previous = x
             for _ in range(self.inner_max_iter):
                 y = x + k / (k + 3) * (x - previous)
-                step = take_step(y, penalty.convex, slope)
+                step = take_step(y)
                 k = 0 if turns_back(step.point, y, x) else k + 1
                 x, previous = step.point, x
                 if step.distance <= tol and not step.is_full:
                     break
                 yield None
-            old, slope = slope, penalty.subtracted_gradient(x.x)
-            change = max(combined_norm([(1.0, slope), (-1.0, old)]), 1e-8 * penalty.alpha)
+            old, take_step.slope = take_step.slope, penalty.subtracted_gradient(x.x)
+            change = max(combined_norm([(1.0, take_step.slope), (-1.0, old)]), 1e-8 * penalty.alpha)
             yield step._replace(distance=max(change, step.distance))
