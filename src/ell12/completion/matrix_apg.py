@@ -123,9 +123,11 @@ class DenseSteps:
     Every matrix is dense; on any kind of array.
     """
 
+    slope: Any = None
+
     def __init__(self, loss: Any, penalty: Any, triplets: Any, max_rank: int | None = None) -> None:
         self.loss, self.penalty, self.triplets, self.max_rank = loss, penalty, triplets, max_rank
-        self.length, self.slope = 1 / loss.lipschitz(), None
+        self.length = 1 / loss.lipschitz()
 
     def __call__(self, y: Mixture, *_: Any) -> MatrixStep:
         """The step from a combination of estimates."""
