@@ -13,9 +13,12 @@ from ell12.backend import as_numpy, is_numpy, norm
 from ell12.checks import check_counts, check_flags, check_scalars
 from ell12.losses import SquaredLoss
 from ell12.minimization import Result, Run, minimize
+from ell12.minimization.solver_choice import unmet
 from ell12.operators.krylov import conjugate_gradients
 from ell12.penalties import L12
 from ell12.protocols import Array, DifferencePenalty, missing, with_alpha
+from ell12.solvers import Restarts
+from ell12.solvers.newton import LARGEST
 
 # Without noise the strength falls to this fraction of the largest, far below what is asked of x. A residual of it
 # relative to b, and an entry of x relative to the largest, count as none. Rates of exact recovery are then those
@@ -91,7 +94,9 @@ def recover_sparse(
 
     The problem ``1/2 ||A x - b||^2 + penalty(x)`` is solved at decreasing alpha, from the convex solution
     on, until the residual meets the noise. Without noise alpha falls to next to nothing, and x is
-    then corrected on its support, so that ``A x = b`` holds to rounding.
+    then corrected on its support, so that ``A x = b`` holds to rounding. Where more than half as many entries as
+    there are rows are needed, so that x need not be the sparsest solution, and columns in use are alike, up to 200
+    random starts look for a sparser one, as `ell12.solvers.Restarts` does.
 
     Parameters
     ----------
@@ -242,10 +247,29 @@ class _Search:
         fraction = LOWEST
         self._solve(fraction)
         self._correct()
+        few = self.x.size <= LARGEST and not unmet(Restarts(), self.loss, self.penalty, self.x)
+        if few and not self._is_sparsest():
+            self._restart()
         while self.at_hand and self._residual() > LOWEST * self.size and fraction > np.finfo(float).eps ** 0.75:
             self.x, fraction = self.loss.start(), 0.01 * fraction  # far from stationary: it is followed exactly
             self._solve(fraction)
             self._correct()
+
+    def _is_sparsest(self) -> bool:
+        """Whether Ax = b with entries for at most half of the rows: in general no other x has as few."""
+        few = 2 * np.count_nonzero(self.x) <= self.loss.b.size
+        return bool(few and self._residual() <= LOWEST * self.size)
+
+    def _restart(self) -> None:
+        """Look for the sparsest x among local minima at 0.03 of the largest strength, from random starts."""
+        before = self.x, self.alpha
+        penalty, zero = with_alpha(self.penalty, 0.03 * self.top), self.loss.point(self.loss.start())
+        for _, point in Restarts().minima(self.loss, penalty, zero):
+            self.x = point.x
+            self._correct()
+            if self._is_sparsest():
+                return
+        self.x, self.alpha = before
 
     def _meet_noise(self) -> None:
         """Let the strength fall by tens until the residual is below the noise, then halve the bracket."""
