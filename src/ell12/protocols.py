@@ -240,7 +240,7 @@ class DifferencePenalty(Penalty, Protocol):
 
 
 class PiecewisePenalty(DifferencePenalty, Protocol):
-    """A penalty that is smooth but for kinks at zero: what Newton's method and working sets need.
+    """A penalty that is smooth except where entries are zero: what Newton's method and working sets need.
 
     On either side of zero the convex part is quadratic in every entry, with the slopes of ``slopes_at_zero`` and
     the second derivatives ``convex.curvature(x)``, a diagonal that is the same for all x.
@@ -254,7 +254,7 @@ class PiecewisePenalty(DifferencePenalty, Protocol):
 
     @abstractmethod
     def kinks(self, x: Array) -> Array:
-        """Which entries have a kink or a bound at zero; the others move through zero freely."""
+        """Which entries are not differentiable, or bounded, at zero; the others are smooth there."""
 
     @abstractmethod
     def slopes_at_zero(self, x: Array) -> tuple[Array, Array]:
@@ -322,7 +322,7 @@ class Solver(Protocol):
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
         """Yield one iterate a step, for ever, or to an end of the solver's own such as a number of terms.
 
-        None, yielded within a long step, lets the loop look at the clock; it counts as no iteration.
+        None, yielded within a long step, lets the loop read the clock; it counts as no iteration.
         """
 
 

@@ -254,7 +254,7 @@ def max_abs(x: Array) -> float:
         return 0.0
     if is_complex(x):
         return float(xp.max(xp.abs(x)))
-    return max(float(xp.max(x)), -float(xp.min(x)))  # without the memory for all moduli
+    return max(float(xp.max(x)), -float(xp.min(x)))  # without the memory for all absolute values
 
 
 def count_true(x: Array) -> int:
@@ -365,7 +365,7 @@ def rise_above_tangent(new: float, old: float, linear: float, x: Array) -> float
     """``new - old - linear`` for values summed in the precision of x; what rounding made counts as 0.
 
     With ``linear = <gradient(old), new - old>`` this is how far a convex function rises above its tangent. Solvers
-    that look for a step by backtracking would halve it for ever over a rise that is rounding. A new value that is
+    that search for a step by backtracking would halve it for ever over a rise that is rounding. A new value that is
     infinite, or no number, is an infinite rise: then the step was too long.
     """
     if not math.isfinite(new):

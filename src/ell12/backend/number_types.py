@@ -102,7 +102,7 @@ def difference(x: Array, y: Array) -> tuple[float, float]:
 
 
 def _on_gpu(x: Array, y: Array, of_difference: bool) -> list[float] | None:
-    """The sum of the moduli, that of their squares, and the largest; None where there is no kernel."""
+    """The sum of the absolute values, that of their squares, and the largest; None where there is no kernel."""
     size = math.prod(x.shape)
     kernel = cuda.kernel(x, __file__, "norms") if size > 0 and x.shape == y.shape and x.dtype == y.dtype else None
     if kernel is None:
