@@ -364,9 +364,9 @@ def rounding(value: Any, x: Array) -> Any:
 def rise_above_tangent(new: float, old: float, linear: float, x: Array) -> float:
     """``new - old - linear`` for values summed in the precision of x; what rounding made counts as 0.
 
-    With ``linear = <gradient(old), new - old>`` this is how far a convex function rises above its tangent. Backtracking
-    would halve a step for ever over a rise that is rounding. A new value that is infinite, or no number, is an
-    infinite rise: then the step was too long.
+    With ``linear = <gradient(old), new - old>`` this is how far a convex function rises above its tangent.
+    Backtracking would halve a step for ever over a rise that is rounding. A new value that is infinite, or no
+    number, is an infinite rise: then the step was too long.
     """
     if not math.isfinite(new):
         return math.inf
