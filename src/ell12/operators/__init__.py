@@ -287,7 +287,7 @@ class Reshaped(ArrayOperator):
     shape: InitVar[Any]
 
     def __post_init__(self, shape: Any) -> None:
-        shape, size = tuple(shape), math.prod(input_shape(self.A))
+        shape, size = as_shape(shape), math.prod(input_shape(self.A))
         if math.prod(shape) != size:
             raise ValueError(f"shape {shape} does not hold the {size} entries that A acts on")
         self._set(input_shape=shape, output_shape=output_shape(self.A), dtype=dtype_of(self.A))
@@ -357,6 +357,14 @@ def stored(A: Any) -> Array:
     if scipy.sparse.issparse(A):
         return A.data
     return A.coalesce().values() if getattr(A, "is_sparse", False) else A
+
+
+def as_shape(shape: Any) -> tuple[int, ...]:
+    """Check that shape holds positive integers, and return it as a tuple."""
+    sizes = np.atleast_1d(np.asarray(shape))
+    if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iu" or sizes.min() < 1:
+        raise ValueError(f"shape must hold positive integers, got {shape}")
+    return tuple(sizes.tolist())
 
 
 def sent_to_device_of(value: Array, x: Array) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ell12.backend import all_finite, as_floating, is_complex, is_number, max_abs, namespace, real_dtype, scatter
 from ell12.checks import is_finite_number
-from ell12.operators import ArrayOperator, adjoint_product, conjugate_of, product, sent_to_device_of
+from ell12.operators import ArrayOperator, adjoint_product, as_shape, conjugate_of, product, sent_to_device_of
 from ell12.protocols import Array
 
 
@@ -209,14 +209,6 @@ class FourierSampling(Sampling):
 
     def _apply_adjoint(self, y: Array) -> Array:
         return namespace(y).fft.ifftn(super()._apply_adjoint(_complex(y)), norm="ortho")
-
-
-def as_shape(shape: Any) -> tuple[int, ...]:
-    """Check that shape holds positive integers, and return it as a tuple."""
-    sizes = np.atleast_1d(np.asarray(shape))
-    if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iu" or sizes.min() < 1:
-        raise ValueError(f"shape must hold positive integers, got {shape}")
-    return tuple(sizes.tolist())
 
 
 def as_spacing(spacing: Any, ndim: int) -> tuple[float, ...] | None:
