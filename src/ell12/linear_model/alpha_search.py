@@ -323,5 +323,11 @@ def scores_of(model: Any, coefs: Array, intercepts: Array, data: Data) -> Array:
         coefs, intercepts = coefs[:, 0], intercepts[:, 0]
     scores = []
     for model.coef_, model.intercept_ in zip(coefs, intercepts, strict=True):
-        scores.append(scorer(model, X, y, **weights))
+        try:
+            score = scorer(model, X, y, **weights)
+            scores.append(float(score.item() if hasattr(score, "item") else score))
+        except NoInformation:
+            raise
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"scoring must give numbers of a model, X and y: {error}") from error
     return np.array(scores)
