@@ -16,7 +16,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from ell12.backend.arrays import Array, is_cupy, is_torch
+from ell12.backend import Array, is_cupy, is_torch
 
 
 @cache
