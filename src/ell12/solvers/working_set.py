@@ -154,15 +154,15 @@ class _Columns(PiecewiseProblem):
         place of 100 and 4, in the same time (results/certificates).
         """
         easier = _Columns(self.loss, self.penalty.convex, current.point)
-        inner = easier.evaluate(current.point, gradient=current.gradient)
+        inner, best = easier.evaluate(current.point, gradient=current.gradient), current.iterate
         while inner.violation > CLOSER**2 * easier.steepest:
-            yield current.iterate
+            yield best
             new, ending = easier.improve(inner)
             if new is None or ending != "done":
                 break
-            inner, own = new, self.evaluate(new.point, gradient=new.gradient)
-            current = own if own.objective <= current.objective else current
-        return current
+            inner, value = new, objective(self.loss, self.penalty, new.point)
+            best = replace(new.iterate, objective=value) if value <= best.objective else best
+        return self.evaluate(best.point, gradient=best.gradient)
 
     def homotopy_iterates(self, current: EvaluatedPoint) -> _Iterates:
         """Solutions at decreasing strengths, then with one tangent of the subtracted norm after the other."""
