@@ -11,7 +11,7 @@ import numpy as np
 from ell12.backend import arange_like, as_numpy, indices_like, namespace, norm
 from ell12.checks import check_flags, check_weights, naming
 from ell12.penalties.moduli import ModuliL12
-from ell12.penalties.penalty_base import DiagonalCurvature, GroupCurvature
+from ell12.penalties.penalty_base import PenaltyCurvature
 from ell12.protocols import Array
 from ell12.prox.batching import as_groups, row_norms
 
@@ -63,7 +63,7 @@ class L12(ModuliL12):
 
     def __post_init__(self) -> None:
         self._set_numbers("l2_weight", "ridge")
-        self._set_weights()
+        self._set_masks()
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise where the weights or the signs do not broadcast to this shape."""
@@ -98,7 +98,7 @@ class L12(ModuliL12):
         signed = (xp.zeros_like(x) == 0) & self._must_be_positive(x)
         return xp.where(signed, -math.inf, -above), above
 
-    def curvature(self, x: Array) -> DiagonalCurvature:
+    def curvature(self, x: Array) -> PenaltyCurvature:
         """``alpha ridge I - (alpha l2_weight / ||x||) (I - x x'/||x||^2)`` in the entries that are penalised.
 
         At zero, where the norm has no derivative, ``alpha ridge I``.
@@ -110,7 +110,7 @@ class L12(ModuliL12):
         if self._unpenalised is not None:
             diagonal = xp.where(self._unpenalised_like(x), 0, diagonal)
         unit = None if weight == 0 else as_numpy(x / length)
-        return DiagonalCurvature(as_numpy(diagonal), unit, weight)
+        return PenaltyCurvature(as_numpy(diagonal), unit, weight)
 
     def restrict(self, columns: Array) -> L12:
         """The same penalty on the given entries alone, the others being zero."""
@@ -202,7 +202,7 @@ class GroupL12(BlockL12):
     def __post_init__(self) -> None:
         self._set_numbers("l2_weight", "ridge")
         object.__setattr__(self, "groups", as_groups(self.groups))
-        self._set_weights()
+        self._set_masks()
         count = self.groups.count
         if self.weights is not None and tuple(self.weights.shape) not in ((), (count,)):
             raise ValueError(f"weights must hold one number for each of the {count} groups")
@@ -227,7 +227,7 @@ class GroupL12(BlockL12):
         """The norms of the groups."""
         return self.groups.norms(x)
 
-    def curvature(self, x: Array) -> GroupCurvature:
+    def curvature(self, x: Array) -> PenaltyCurvature:
         """The second derivatives around x in the groups that are not zero; 0 in the others."""
         xp, norms = namespace(x), self.moduli(x)
         some = norms > 0
@@ -239,7 +239,7 @@ class GroupL12(BlockL12):
         diagonal = curvatures + own * self._penalised(self.spread(xp.astype(some, x.dtype)))
         directions = xp.sqrt(curvatures) * self.directions(x, norms)
         diagonal, unit, directions = map(as_numpy, (diagonal, inside / length, directions))
-        return GroupCurvature(diagonal, unit, weight, self.groups.labels, directions)
+        return PenaltyCurvature(diagonal, unit, weight, self.groups.labels, directions)
 
     def sign_changes(self, x: Array, new: Array) -> Array:
         """Which entries are of groups that point back in ``new``: on the way there they pass zero."""
@@ -294,7 +294,7 @@ class RowsL12(BlockL12):
     def __post_init__(self) -> None:
         self._set_numbers("l2_weight", "ridge")
         check_flags(positive=self.positive)
-        self._set_weights()
+        self._set_masks()
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise unless it is that of a matrix, and there is one weight for each row."""

@@ -8,16 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ell12.backend import (
-    as_array_of,
-    as_floating,
-    as_numpy,
-    indices_like,
-    is_complex,
-    max_abs,
-    namespace,
-    norm,
-)
+from ell12.backend import as_array_of, as_floating, as_numpy, indices_like, is_complex, max_abs, namespace, norm
 from ell12.backend.number_types import l1_and_l2
 from ell12.checks import as_array, as_step, check_flags, check_numbers, naming
 from ell12.penalties.penalty_base import PenaltyBase
@@ -78,7 +69,10 @@ class ModuliL12(PenaltyBase):
         if self.strength * step == 0:
             return self._allowed(x)
         moduli = self._moduli_to_shrink(x)
-        return self._with_unpenalised(x, self.rebuild(x, moduli, self._prox_moduli(moduli, step)))
+        shrunk = self.rebuild(x, moduli, self._prox_moduli(moduli, step))
+        if self._unpenalised is None:
+            return shrunk
+        return namespace(x).where(self._unpenalised_like(x), self._allowed(x), shrunk)
 
     @property
     def convex(self) -> Any:
@@ -87,7 +81,8 @@ class ModuliL12(PenaltyBase):
 
     def subtracted_gradient(self, x: Array) -> Array:
         """``alpha l2_weight x / ||x||``; zero at zero, and where the weight is 0."""
-        return self._tangent(self._checked(x))
+        inside = self._penalised(self._checked(x))
+        return self.l2_weight * self.strength * inside / (norm(inside) or 1.0)
 
     def violation(self, x: Array, gradient: Array) -> float:
         """The largest violation of the first-order condition where the loss has this gradient.
@@ -96,7 +91,8 @@ class ModuliL12(PenaltyBase):
         """
         found = max_abs(self.moduli(self.least_slope(x, gradient)))
         if self.l2_weight > 0 and max_abs(self.moduli(self._penalised(x))) == 0:
-            found = max(found, max_abs(self.moduli(self._penalised(self._step_from_zero(gradient)))))
+            step = self._with(ridge=0.0).prox(-gradient, 1.0)  # a ridge would only make it shorter
+            found = max(found, max_abs(self.moduli(self._penalised(step))))
         return found
 
     def least_slope(self, x: Array, gradient: Array) -> Array:
@@ -108,16 +104,15 @@ class ModuliL12(PenaltyBase):
         x, gradient = self._checked(x), as_array(gradient, "gradient")
         xp, sizes = namespace(x), self.moduli(x)
         support = self.spread(sizes != 0)
-        slope, threshold = gradient - self._tangent(x), self._threshold(x)
+        slope, threshold = gradient - self.subtracted_gradient(x), self._threshold(x)
         if self.ridge > 0:
             slope = slope + self.strength * self.ridge * self._penalised(x)
         weight = threshold if self.weights is None else self.spread(threshold)
         if self._infinite:  # an infinite weight counts on the support only
             weight = xp.where(support, weight, 0)
         on = slope + weight * self.directions(x, sizes)
-        if (
-            self.positive is not False and not self.signed
-        ):  # what pushes a part of a norm against its bound is no violation
+        if self.positive is not False and not self.signed:
+            # What pushes a part of a norm against its bound is no violation.
             on, slope = xp.where((x == 0) & (on > 0), 0, on), xp.where(slope > 0, 0, slope)
         steep = self.moduli(slope)
         size = xp.abs(steep)
@@ -132,18 +127,14 @@ class ModuliL12(PenaltyBase):
         vars(new).update(fields)
         return new
 
-    def _set_positive(self) -> None:
-        """Check which entries must not be negative: True, False or an array of them."""
+    def _set_masks(self) -> None:
+        """Check which entries must not be negative, and the weights, once, and find the unpenalised moduli."""
         with naming("positive"):
             mask: Any = None if isinstance(self.positive, bool) else as_numpy(self.positive)
         if mask is None or mask.shape == () or mask.dtype != bool:
             check_flags(positive=self.positive)
             mask = bool(self.positive)
         object.__setattr__(self, "positive", mask)
-
-    def _set_weights(self) -> None:
-        """Check the weights, once, and find the unpenalised moduli."""
-        self._set_positive()
         if self.weights is None:
             return
         weights = as_floating(self.weights, "weights")
@@ -191,17 +182,6 @@ class ModuliL12(PenaltyBase):
         shrunk = prox_vector(xp.where(signed, moduli, xp.abs(moduli)), *given, positive=True)
         return xp.where(signed | (moduli >= 0), shrunk, -shrunk)
 
-    def _step_from_zero(self, gradient: Array) -> Array:
-        """A proximal step of length 1 from zero: how much of it is left measures the violation there.
-
-        Zero is left with and without a ridge alike, which would only make the step shorter.
-        """
-        return self._with(ridge=0.0).prox(-gradient, 1.0)
-
-    def _tangent(self, x: Array) -> Array:
-        inside = self._penalised(x)
-        return self.l2_weight * self.strength * inside / (norm(inside) or 1.0)
-
     def _threshold(self, x: Array) -> Any:
         """``alpha w``, one for each modulus."""
         if self.weights is None:
@@ -211,9 +191,8 @@ class ModuliL12(PenaltyBase):
 
     def _unpenalised_like(self, x: Array) -> Array:
         """Which entries of x are not penalised."""
-        return self.spread(
-            indices_like(self._unpenalised, x) if isinstance(self._unpenalised, np.ndarray) else self._unpenalised
-        )
+        mask = self._unpenalised
+        return self.spread(indices_like(mask, x) if isinstance(mask, np.ndarray) else mask)
 
     def _penalised(self, x: Array) -> Array:
         """X with zeros where the weight is 0."""
@@ -225,13 +204,6 @@ class ModuliL12(PenaltyBase):
     def _must_be_positive(self, x: Array) -> Any:
         """Which entries of x must not be negative; True where all."""
         return self.positive if isinstance(self.positive, bool) else indices_like(self.positive, x)
-
-    def _with_unpenalised(self, x: Array, shrunk: Array) -> Array:
-        return (
-            shrunk
-            if self._unpenalised is None
-            else namespace(x).where(self._unpenalised_like(x), self._allowed(x), shrunk)
-        )
 
 
 def signs(x: Array) -> Array:

@@ -10,7 +10,7 @@ from ell12.completion.matrix_apg import DenseForm, Estimate, MatrixStep, MatrixS
 from ell12.completion.singular_vectors import WarmBlock
 from ell12.completion.squared_error import EntryLoss
 from ell12.penalties import L12
-from ell12.penalties.spectral import SpectralDifference
+from ell12.penalties.spectral import Spectral
 from ell12.protocols import Iterate, Needs, Point
 from ell12.prox import prox_l12_iterative
 from ell12.solvers import NonmonotoneAPG
@@ -73,7 +73,7 @@ class MatrixDCA:
     inner_max_iter: int = 200
     random_state: Any = 0
 
-    needs: ClassVar[Needs] = Needs(EntryLoss, SpectralDifference, "factors")
+    needs: ClassVar[Needs] = Needs(EntryLoss, Spectral, "factors")
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
         """Yield one iterate for each convex problem solved, and None after each step within one."""
