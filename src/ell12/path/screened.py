@@ -290,8 +290,10 @@ class ScreenedPath:
         values, gradients, seen = self._gradients(x, own, float(alphas[-1]))
         parts = self.below[:, None], self.above[:, None], self.ridge[:, None]
         off = np.maximum(-gradients - parts[1] * alphas, gradients + parts[0] * alphas)  # where x is zero
-        sides = (part[self.columns] * alphas for part in parts)
-        off[self.columns] = violations(inside.T, gradients[self.columns], *sides, weight=self.l2_weight * alphas)
+        below, above, ridge = (part[self.columns] * alphas for part in parts)
+        off[self.columns] = violations(
+            inside.T, gradients[self.columns], below, above, ridge, self.l2_weight * alphas
+        )
         violating, largest = (off > 0).any(axis=1), off.max(axis=0, initial=0.0)
         for k in np.flatnonzero(~x[self.above > 0].any(axis=0)):  # where a subtracted norm has no slope
             largest[k] = self._at(float(alphas[k])).violation(x[:, k], gradients[:, k])
