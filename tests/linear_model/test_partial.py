@@ -132,7 +132,7 @@ def test_several_classes_and_chunks_that_lack_some():
 
 
 def test_a_regressor_with_many_columns_takes_steps(monkeypatch):
-    monkeypatch.setattr(regressor, "MOST_COLUMNS", 10)
+    monkeypatch.setattr(regressor, "LARGEST", 10)
     X, y, weight = data(offset=0.2)
     Y = np.column_stack([y, X[:, 2] - y])
     for target, penalty in ((y, L12()), (Y, L12()), (Y, RowsL12())):

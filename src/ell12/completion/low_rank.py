@@ -9,13 +9,11 @@ import numpy as np
 
 from ell12.backend import as_numpy, count_true, device, in_memory, is_numpy, namespace, norm, to_device_of
 from ell12.backend.arrays import is_torch
-from ell12.backend.compiled_code import can_compile
+from ell12.backend.compiled_code import COMPILED_FROM, can_compile
 from ell12.checks import check_counts, naming
 from ell12.completion.gpu_entries import AT_ONCE, for_gathering
 from ell12.completion.observed import as_indices, as_real
 from ell12.protocols import Array
-
-COMPILED_FROM = 2**16  # Sums over this many products pay for loading a compiled loop.
 
 
 @dataclass(frozen=True, eq=False)

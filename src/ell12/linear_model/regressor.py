@@ -14,7 +14,6 @@ from ell12.checks import check_entries, convert, naming
 from ell12.linear_model.families import REGRESSION, Squared, explained_deviance, family_of
 from ell12.linear_model.fit_problem import Data, FitProblem, check_numpy, follow
 from ell12.linear_model.row_fits import (
-    MOST_COLUMNS,
     Chunks,
     Descents,
     can_step,
@@ -29,6 +28,7 @@ from ell12.losses import QuadraticLoss, SquaredLoss
 from ell12.minimization import Result
 from ell12.penalties import L12, RowsL12
 from ell12.protocols import Array
+from ell12.solvers.newton import LARGEST
 
 
 class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
@@ -194,7 +194,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         self._check_chunks("partial_fit", Squared)
         data, chunks = Data(X, y, sample_weight), self._chunks
         if first:
-            chunks = Chunks(X.dtype) if X.shape[1] <= MOST_COLUMNS else Descents()
+            chunks = Chunks(X.dtype) if X.shape[1] <= LARGEST else Descents()
         if isinstance(chunks, Chunks):
             chunks = chunks.with_rows(X, y, sample_weight)
             problems = chunks.problems(self.fit_intercept, is_joint(self.penalty))

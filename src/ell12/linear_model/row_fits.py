@@ -17,12 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from ell12.linear_model.fit_problem import CentredData, Data, FitProblem, check_columns
 from ell12.losses.moments import Moments, mean_squared_losses
 from ell12.protocols import Array, Penalty
-from ell12.solvers.stochastic import LearnedStep
-
-# Up to 3000 columns the products of all columns are kept: a matrix of 72 MB, and another while a chunk is added.
-MOST_COLUMNS = 3000
-# A stochastic step uses 64 rows.
-BATCH = 64
+from ell12.solvers.stochastic import LearnedStep, ProxSVRG
 
 
 @dataclass(frozen=True)
@@ -111,7 +106,7 @@ class Descents:
             raise ValueError(f"y must have {len(self.parts)} columns as in the chunks before, got {len(data.y)}")
         for part, problem in zip(self.parts, self.problems, strict=True):
             own = problem.penalty(penalty)
-            for batch in problem.loss.batches(BATCH):
+            for batch in problem.loss.batches(ProxSVRG.batch_size):
                 loss, rows = batch.loss, batch.loss.b.shape[0]
                 weight = float(rows if loss.sample_weight is None else loss.sample_weight.sum())
                 if weight > 0:
