@@ -21,7 +21,7 @@ from ell12 import (
     stationarity,
 )
 from ell12.datasets import correlated_design
-from ell12.operators.linear_operator import ArrayOperator
+from ell12.operators import ArrayOperator
 from ell12.path import alpha_grid, alpha_max, l12_path, one_sparse_fit, path_results, screened, squared_loss
 from ell12.penalties import WithIntercept
 from ell12.protocols import with_alpha

@@ -16,7 +16,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from ell12.backend.arrays import Array, is_cupy, is_torch
+from ell12.backend import Array, is_cupy, is_torch
 
 # Arrays of at least this many entries, times the problems over them, go to a compiled loop, which takes 0.2 s to
 # load (results/startup); beyond, a prox of rows takes 1.4 to 4 copies (results/prox).
