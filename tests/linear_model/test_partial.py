@@ -8,6 +8,7 @@ import scipy.sparse
 from sklearn.base import clone
 
 from ell12 import L12, L12Classifier, L12ClassifierCV, L12Regressor, L12RegressorCV, RowsL12, Run
+from ell12.linear_model import regressor
 
 FORMS = {"dense": np.asarray, "csr": scipy.sparse.csr_array}
 
