@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import as_numpy, count_true, device, in_memory, is_torch, namespace, norm, to_device_of
-from ell12.backend.compiled_code import can_compile
+from ell12.backend.compiled_code import COMPILED_FROM, can_compile
 from ell12.checks import check_counts, naming
 from ell12.completion.gpu_entries import AT_ONCE, for_gathering
 from ell12.completion.observed import as_indices, as_real
 from ell12.protocols import Array
-
-COMPILED_FROM = 2**16  # Sums over this many products pay for loading a compiled loop.
 
 
 @dataclass(frozen=True, eq=False)

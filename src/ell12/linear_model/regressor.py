@@ -19,6 +19,7 @@ from ell12.losses import QuadraticLoss, SquaredLoss
 from ell12.minimization import Result
 from ell12.penalties import L12, RowsL12
 from ell12.protocols import Array
+from ell12.solvers.newton import LARGEST
 
 
 class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
@@ -185,7 +186,7 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         check_numpy(X, "partial_fit")
         self._check_chunks("partial_fit", Squared)
         single, chunks = y.ndim == 1, self._chunks
-        if X.shape[1] <= row_fits.MOST_COLUMNS:
+        if X.shape[1] <= LARGEST:
             chunks = row_fits.with_rows(chunks, X, y, sample_weight)
             problems = row_fits.moment_problems(chunks, X, self.fit_intercept, is_joint(self.penalty))
             self._fit_problems(problems, self._given_penalty(), single=single)
