@@ -246,12 +246,12 @@ def by_room(count: Callable[[str], int]) -> dict[str, int]:
 
 def repeated(folders: tuple[Path, ...] = (PACKAGE, ROOT / "paper")) -> dict[str, list[str]]:
     """The file names, and the names of classes at the top of a file, that occur more than once."""
-    places: dict[str, list[str]] = {}
+    owners: dict[str, list[str]] = {}
     for path in (path for folder in folders for path in files(folder)):
         classes = [node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)]
         for name in classes + [path.name] * (path.stem != "__init__"):
-            places.setdefault(name, []).append(str(path.relative_to(ROOT)))
-    return {name: found for name, found in places.items() if len(found) > 1}
+            owners.setdefault(name, []).append(str(path.relative_to(ROOT)))
+    return {name: found for name, found in owners.items() if len(found) > 1}
 
 
 def public_callables() -> dict[str, Callable[..., object]]:

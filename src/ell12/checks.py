@@ -115,7 +115,7 @@ def as_step(step: Any) -> float:
 def check_numbers(*, infinite: bool = False, single: bool = False, **arguments: Any) -> None:
     """Raise, with the argument's name, on anything but real numbers >= 0, or arrays of them.
 
-    Arrays of other libraries are trusted: looking would wait for the device, or break a trace.
+    Arrays of other libraries are trusted: a check would wait for the device, or break a trace.
 
     Parameters
     ----------

@@ -348,7 +348,7 @@ class Solver(Protocol):
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
         """Yield one iterate a step, for ever, or to an end of the solver's own such as a number of terms.
 
-        None, yielded within a long step, lets the loop look at the clock; it counts as no iteration.
+        None, yielded within a long step, lets the loop read the clock; it counts as no iteration.
         """
 
 

@@ -253,7 +253,7 @@ def max_abs(x: Array) -> float:
         return 0.0
     if is_complex(x):
         return float(xp.max(xp.abs(x)))
-    return max(float(xp.max(x)), -float(xp.min(x)))  # without the memory for all moduli
+    return max(float(xp.max(x)), -float(xp.min(x)))  # without the memory for all magnitudes
 
 
 def count_true(x: Array) -> int:

@@ -42,7 +42,7 @@ def rise_above_tangent(new: float, old: float, linear: float, x: Array) -> float
     """``new - old - linear`` for values summed in the precision of x; what rounding made counts as 0.
 
     With ``linear = <gradient(old), new - old>`` this is how far a convex function rises above its tangent. Solvers
-    that look for a step by backtracking would halve it for ever over a rise that is rounding. A new value that is
+    that find a step by backtracking would halve it for ever over a rise that is rounding. A new value that is
     infinite, or no number, is an infinite rise: then the step was too long.
     """
     if not math.isfinite(new):
@@ -154,7 +154,7 @@ def difference(x: Array, y: Array) -> tuple[float, float]:
 
 
 def _on_gpu(x: Array, y: Array, of_difference: bool) -> list[float] | None:
-    """The sum of the moduli, that of their squares, and the largest; None where there is no kernel."""
+    """The sum of the magnitudes, that of their squares, and the largest; None where there is no kernel."""
     size = math.prod(x.shape)
     kernel = cuda.kernel(x, __file__, "norms") if size > 0 and x.shape == y.shape and x.dtype == y.dtype else None
     if kernel is None:

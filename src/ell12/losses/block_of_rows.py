@@ -134,11 +134,11 @@ def make_block(kind: BlockKind, number: int, A: Any, y: Any, weight: Any) -> Blo
             A = as_operator(A, "X")
         if A.shape[1] != kind.width:
             raise ValueError(f"it has {A.shape[1]} columns, where X has {kind.width}")
-        y, weight = check_beside(A.shape[0], y, weight)
+        y, weight = check_against_rows(A.shape[0], y, weight)
     return Block(kind, name, A, y, weight)
 
 
-def check_beside(count: int, y: Any, weight: Any) -> tuple[Array, Array | None]:
+def check_against_rows(count: int, y: Any, weight: Any) -> tuple[Array, Array | None]:
     """The observations and weights of ``count`` rows as arrays; what is wrong with them is an error."""
     refuse_masked(y, "y")
     refuse_masked(weight, "sample_weight")

@@ -207,9 +207,9 @@ class MultinomialLoss(PredictionLoss[Given_co]):
         check_numbers(sample_weight=sample_weight)
         if np.ndim(sample_weight) != 1 or len(sample_weight) != self.b.shape[0]:
             raise ValueError(f"sample_weight must have shape ({self.b.shape[0]},), got {np.shape(sample_weight)}")
-        return super()._as_weights(self._beside_observations(as_array_of(sample_weight, self.b)))
+        return super()._as_weights(self._shaped_as_observations(as_array_of(sample_weight, self.b)))
 
-    def _beside_observations(self, weight: Array) -> Array:
+    def _shaped_as_observations(self, weight: Array) -> Array:
         xp = namespace(weight)
         return xp.broadcast_to(weight if weight.ndim == 2 else weight[:, None], self.b.shape)
 
@@ -257,11 +257,11 @@ def softmax(scores: Array) -> Array:
 
 
 def _by_class(A: Classwise) -> list[tuple[int, Any, Array]]:
-    """Each class with the columns of the matrix inside that belong to it, and the places of these in x."""
+    """Each class with the columns of the matrix inside that belong to it, and the indices of these in x."""
     features, classes = A.pairs
-    places = {int(k): np.flatnonzero(classes == k) for k in np.unique(classes)}
+    indices = {int(k): np.flatnonzero(classes == k) for k in np.unique(classes)}
     whole = np.arange(input_shape(A.A)[0])
     return [
         (k, A.A if np.array_equal(features[where], whole) else select_columns(A.A, features[where]), where)
-        for k, where in places.items()
+        for k, where in indices.items()
     ]

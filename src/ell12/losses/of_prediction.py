@@ -128,7 +128,7 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
         loss = cls.__new__(cls)
         Sessions.__init__(loss)
         vars(loss).update(parts, A=A, b=b, scale=float(scale))
-        loss.sample_weight = None if sample_weight is None else loss._beside_observations(sample_weight)
+        loss.sample_weight = None if sample_weight is None else loss._shaped_as_observations(sample_weight)
         return loss
 
     def __repr__(self) -> str:
@@ -274,9 +274,9 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
             raise ValueError(f"sample_weight must have shape {output_shape(self.A)}, got {tuple(weight.shape)}")
         if not all_finite(weight) or bool(namespace(weight).any(weight < 0)):
             raise ValueError("sample_weight must hold finite numbers >= 0 only")
-        return self._beside_observations(weight)
+        return self._shaped_as_observations(weight)
 
-    def _beside_observations(self, weight: Array) -> Array:
+    def _shaped_as_observations(self, weight: Array) -> Array:
         """The weights in a shape that broadcasts to that of b."""
         return namespace(weight).reshape(weight, (*weight.shape, *(1 for _ in self.b.shape[weight.ndim :])))
 

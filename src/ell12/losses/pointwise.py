@@ -231,7 +231,7 @@ class PoissonLoss(LinearLoss[Given_co]):
         if tuple(offset.shape) != output_shape(self.A):
             raise ValueError(f"offset must have shape {output_shape(self.A)} to fit A, got {tuple(offset.shape)}")
         check_entries(offset, "offset")
-        return self._beside_observations(offset)
+        return self._shaped_as_observations(offset)
 
     def _eta(self, prediction: Array) -> Array:
         return prediction if self.offset is None else prediction + self.offset

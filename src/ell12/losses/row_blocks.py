@@ -38,47 +38,47 @@ class VisitedPoint:
 
 @dataclass(frozen=True, slots=True)
 class PointCombination:
-    """What stands in for a prediction: of which places a point is a linear combination.
+    """What stands in for a prediction: of which evaluated points a point is a linear combination.
 
-    Predictions are as long as the rows and never leave the workers. What is known at the places serves instead:
+    Predictions are as long as the rows and never leave the workers. What is known at these serves instead:
     the gradient of a squared loss is affine in x.
     """
 
     factors: dict[VisitedPoint, float] = field(default_factory=dict)
 
     def __add__(self, other: PointCombination) -> PointCombination:
-        places = self.factors | other.factors
-        return PointCombination({p: self.factors.get(p, 0.0) + other.factors.get(p, 0.0) for p in places})
+        visited = self.factors | other.factors
+        return PointCombination({p: self.factors.get(p, 0.0) + other.factors.get(p, 0.0) for p in visited})
 
     def __rmul__(self, factor: float) -> PointCombination:
-        return PointCombination({place: factor * own for place, own in self.factors.items()})
+        return PointCombination({known: factor * own for known, own in self.factors.items()})
 
     def __sub__(self, other: PointCombination) -> PointCombination:
         return self + -1.0 * other
 
     def gradient(self) -> Array | None:
-        """An affine gradient here; None where it is not known at every place, or this is no affine combination."""
-        used = [(place, factor) for place, factor in self.factors.items() if factor != 0]
-        if abs(sum(factor for _, factor in used) - 1) > 1e-12 or any(place.gradient is None for place, _ in used):
+        """An affine gradient here; None where it is not known at every point, or this is no affine combination."""
+        used = [(known, factor) for known, factor in self.factors.items() if factor != 0]
+        if abs(sum(factor for _, factor in used) - 1) > 1e-12 or any(known.gradient is None for known, _ in used):
             return None
-        return sum(factor * place.gradient for place, factor in used)
+        return sum(factor * known.gradient for known, factor in used)
 
 
 class VisitedPoints:
-    """The places where a run was lately, and the one where it is likely to go."""
+    """The points where a run was lately, and the one where it is likely to go."""
 
     def __init__(self) -> None:
-        self.places: OrderedDict[bytes, VisitedPoint] = OrderedDict()
+        self.visited: OrderedDict[bytes, VisitedPoint] = OrderedDict()
         self.announced: VisitedPoint | None = None
 
-    def place(self, x: Array) -> VisitedPoint:
-        """The place of x."""
+    def find(self, x: Array) -> VisitedPoint:
+        """The evaluation of x."""
         key = as_numpy(x).tobytes()
-        place = self.places.pop(key, None) or VisitedPoint(x)
-        self.places[key] = place
-        while len(self.places) > REMEMBERED:
-            self.places.popitem(last=False)
-        return place
+        known = self.visited.pop(key, None) or VisitedPoint(x)
+        self.visited[key] = known
+        while len(self.visited) > REMEMBERED:
+            self.visited.popitem(last=False)
+        return known
 
 
 class RowsLoss(Sessions, Loss):
@@ -167,7 +167,7 @@ class RowsLoss(Sessions, Loss):
 
     def point(self, x: Array) -> Point:
         """``x`` and a stand-in for its prediction; no pass."""
-        return Point(x, PointCombination({self._place(x): 1.0}))
+        return Point(x, PointCombination({self._seen(x): 1.0}))
 
     def start(self) -> Array:
         """Zeros."""
@@ -217,36 +217,36 @@ class RowsLoss(Sessions, Loss):
     def announce(self, make_point: Callable[..., Point], *arguments: Any) -> None:
         """Say where a gradient is likely asked for soon: the next pass goes to ``make_point(*arguments)`` too."""
         if not self._affine and self._memory is not None:
-            self._memory.announced = self._place(make_point(*arguments).x)
+            self._memory.announced = self._seen(make_point(*arguments).x)
 
-    def _place(self, x: Array) -> VisitedPoint:
-        """The place of x, the same as before if a session was there lately."""
-        return VisitedPoint(x) if self._memory is None else self._memory.place(x)
+    def _seen(self, x: Array) -> VisitedPoint:
+        """The evaluation of x, the same as before if a session was there lately."""
+        return VisitedPoint(x) if self._memory is None else self._memory.find(x)
 
     def _new_memory(self) -> VisitedPoints:
         return VisitedPoints()
 
     def _known(self, point: Point) -> VisitedPoint:
-        """The place of a point, evaluated."""
+        """The evaluation of a point."""
         factors, memory = point.prediction.factors, self._memory
         single = len(factors) == 1 and next(iter(factors.values())) == 1
-        place = next(iter(factors)) if single else self._place(point.x)
-        if place.gradient is None:
-            places = [place]
+        known = next(iter(factors)) if single else self._seen(point.x)
+        if known.gradient is None:
+            visited = [known]
             if memory is not None:
                 ahead, memory.announced = memory.announced, None
-                places += [ahead] if ahead not in (None, place) and ahead.gradient is None else []
-            self._evaluate(places)
-        return place
+                visited += [ahead] if ahead not in (None, known) and ahead.gradient is None else []
+            self._evaluate(visited)
+        return known
 
-    def _evaluate(self, places: list[VisitedPoint]) -> None:
+    def _evaluate(self, visited: list[VisitedPoint]) -> None:
         """One pass."""
         matrix = self._map
-        points = np.stack([matrix @ as_numpy(place.x) + self._offset for place in places])
+        points = np.stack([matrix @ as_numpy(known.x) + self._offset for known in visited])
         found = self.blocks.total("gradient", evaluate, self._as_here(points), self.target)
-        for place, value, gradient in zip(places, found[:, 0], found[:, 1:], strict=True):
-            place.value = self.scale * float(value)
-            place.gradient = as_array_of(self._as_here(self.scale * (matrix.T @ gradient)), self._zeros)
+        for known, value, gradient in zip(visited, found[:, 0], found[:, 1:], strict=True):
+            known.value = self.scale * float(value)
+            known.gradient = as_array_of(self._as_here(self.scale * (matrix.T @ gradient)), self._zeros)
 
     def _as_here(self, values: Array) -> Array:
         """NumPy numbers in the precision of x."""
