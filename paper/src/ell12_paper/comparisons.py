@@ -45,7 +45,7 @@ class Claim:
 
     study: str
     kind: str
-    case: str
+    source: str
     text: str
     readings: tuple[Reading, ...]
 

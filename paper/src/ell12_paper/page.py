@@ -92,7 +92,7 @@ def _pictures(trials: Trials) -> str:
 def facts_of(rows: Sequence[Row], known: Row | None) -> dict[str, str]:
     """What was run, where and for how long."""
     taken = [row["environment"] for row in rows]
-    dates = sorted(str(environment.get("date", ""))[:16].replace("T", " ") for environment in taken)
+    dates = sorted(str(t.get("date", ""))[:16].replace("T", " ") for t in taken)
     run = known["runs"][0] if known else {}
     versions = (f"{name} {_different(taken, name)}" for name in ("python", "numpy", "scipy", "ell12"))
     return {
@@ -105,4 +105,4 @@ def facts_of(rows: Sequence[Row], known: Row | None) -> dict[str, str]:
 
 
 def _different(taken: Iterable[Row], name: str) -> str:
-    return " and ".join(dict.fromkeys(str(environment[name]) for environment in taken if environment.get(name)))
+    return " and ".join(dict.fromkeys(str(t[name]) for t in taken if t.get(name)))

@@ -68,7 +68,7 @@ def tables(rows: Rows) -> Iterator[Table]:
 
 def _table(spec: Mapping[str, Any], trials: Trials, end: str) -> Table:
     """The table of some trials."""
-    sides = {side: _places(trials, spec[side]) for side in ("rows", "columns")}
+    sides = {side: _values_of(trials, spec[side]) for side in ("rows", "columns")}
     cell, body = globals()[spec["cell"]], []
     columns = {head: trials.where(**setting) for head, setting in sides["columns"].items()}
     for head, setting in sides["rows"].items():
@@ -85,7 +85,7 @@ def _table(spec: Mapping[str, Any], trials: Trials, end: str) -> Table:
     return Table(spec["study"], part, spec["title"] + end, heads, tuple(body), note, spec.get("number", ""))
 
 
-def _places(trials: Trials, settings: list[str]) -> dict[str, Row]:
+def _values_of(trials: Trials, settings: list[str]) -> dict[str, Row]:
     """The values of some settings that have rows together, by their heads."""
     values = [trials.seen(name, ORDERS.get(name, sorted(trials.seen(name), key=_size))) for name in settings]
     chosen = [dict(zip(settings, found, strict=True)) for found in product(*values)]
