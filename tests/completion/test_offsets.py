@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from ell12 import Observed
-from ell12.completion.offsets import SHRINKAGE, Offsets, fit_offsets
+from ell12.completion import Offsets
+from ell12.completion.offsets import SHRINKAGE, fit_offsets
 
 
 def ratings(seed=0, m=9, n=7):

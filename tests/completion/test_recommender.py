@@ -9,8 +9,8 @@ import scipy.sparse
 from sklearn.metrics import ndcg_score
 
 from ell12 import L12Imputer, L12Recommender, SpectralL12, complete_matrix
-from ell12.completion import AlternatingLeastSquares, ranking
-from ell12.completion.ranking import Recommendations, best_columns, ndcg
+from ell12.completion import AlternatingLeastSquares, Recommendations, ranking
+from ell12.completion.ranking import best_columns, ndcg
 from ell12.datasets import Ratings, synthetic_ratings
 
 GIVEN = {"alpha": 3.0, "penalty": SpectralL12(l2_weight=0.5), "max_rank": 3}
