@@ -89,7 +89,7 @@ def test_kernels_read_problems_where_they_lie(monkeypatch):
     monkeypatch.setattr(cuda, "WARP", 2)
     monkeypatch.setattr(cuda, "one_piece", lambda x: copies.append(x.shape) or np.ascontiguousarray(x))
     copies: list[tuple[int, ...]] = []
-    monkeypatch.setattr(rows, "LONGEST_APART", 16)
+    monkeypatch.setattr(rows, "MOST", 16)
     z = np.random.default_rng(0).uniform(-2, 2, (18, 3, 2))
     for axis in range(3):
         apart, weights = np.moveaxis(z, axis, -1), np.random.default_rng(1).uniform(0, 2, z.shape[axis])

@@ -275,7 +275,7 @@ def test_the_iterative_method_takes_weights():
 def compiled(monkeypatch):
     """Compiled loops for arrays of every size."""
     module = pytest.importorskip("ell12.prox.rows_compiled", reason="numba is not installed")
-    monkeypatch.setattr(ell12.prox.closed_form, "COMPILED_PROX_FROM", 1)
+    monkeypatch.setattr(ell12.prox.closed_form, "COMPILED_FROM", 1)
     return module
 
 

@@ -9,8 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from ell12.backend import all_finite, as_numpy, in_memory, inner, is_numpy, namespace, to_device_of
+from ell12.backend.compiled_code import COMPILED_FROM
 from ell12.completion.gpu_entries import Segments
-from ell12.completion.low_rank import COMPILED_FROM, LowRank, compiled_loops, sums_of_products
+from ell12.completion.low_rank import LowRank, compiled_loops, sums_of_products
 from ell12.completion.observed import Observed
 from ell12.penalties import SpectralL12
 from ell12.protocols import Array, Loss, Point

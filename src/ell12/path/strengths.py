@@ -15,7 +15,7 @@ from ell12.checks import check_counts, check_numbers, check_scalars, check_share
 from ell12.minimization import minimize
 from ell12.minimization.loop import certificate
 from ell12.minimization.solver_choice import check_kind
-from ell12.path.screened import WIDEST
+from ell12.operators.column_sources import BLOCK
 from ell12.penalties import L12, GroupL12, RowsL12, WithIntercept
 from ell12.penalties.magnitudes import MagnitudesL12
 from ell12.protocols import Array, Loss, Point, with_alpha
@@ -132,7 +132,7 @@ def alpha_grid(top: float, n_alphas: int = 100, eps: float = 1e-3) -> Array:
     """
     check_scalars(top=top)
     check_share(eps, "eps")
-    check_counts(least=1, most=WIDEST, optional=False, n_alphas=n_alphas)
+    check_counts(least=1, most=BLOCK, optional=False, n_alphas=n_alphas)
     return (top or 1.0) * np.geomspace(1.0, eps, n_alphas)
 
 
@@ -140,7 +140,7 @@ def grid_size(alphas: Any, n_alphas: int) -> int | None:
     """How many strengths an automatic grid has: ``alphas`` if that is a whole number; None if it is a grid."""
     if not isinstance(alphas, int | np.integer) or isinstance(alphas, bool):
         return n_alphas if alphas is None else None
-    check_counts(least=1, most=WIDEST, alphas=alphas)
+    check_counts(least=1, most=BLOCK, alphas=alphas)
     return int(alphas)
 
 
