@@ -118,11 +118,11 @@ def test_no_kernel_where_there_is_no_gpu_or_something_is_differentiated():
     assert not cuda.is_bare(torch.ones(3, requires_grad=True))
     seen = []
 
-    def look(x):
+    def note(x):
         seen.append(cuda.is_bare(x))
         return x.sum()
 
-    torch.func.vmap(look)(z)
+    torch.func.vmap(note)(z)
     assert seen == [False]
 
 
@@ -150,9 +150,9 @@ def test_rows_of_all_lengths_on_a_gpu(gpu, length, dtype):
     norms = norms_on_gpu(gpu.make_array(z))
     if norms is not None:
         np.testing.assert_allclose(gpu.to_numpy(norms), lengths(z), rtol=8 * np.finfo(dtype).eps)
-    for beside in (None, weights, weights[0]):
-        on_gpu(gpu, z, t, 0.8, beside, True)
-        on_gpu(gpu, z, 0.6, 1.3, beside)
+    for given in (None, weights, weights[0]):
+        on_gpu(gpu, z, t, 0.8, given, True)
+        on_gpu(gpu, z, 0.6, 1.3, given)
     if length > 1000:  # one problem for many blocks
         on_gpu(gpu, z[0], 0.7, 1.0, weights[0])
         on_gpu(gpu, 0.2 * z[0], 0.7)

@@ -94,7 +94,7 @@ def _without_infinite(xp: Any, size: Array, weights: Array) -> tuple[Array, Arra
 
 
 def with_signs(xp: Any, x: Array, z: Array, size: Array) -> Array:
-    """The moduli x with the signs (phases) of z, + where z is zero."""
+    """The magnitudes x with the signs (phases) of z, + where z is zero."""
     if not is_complex(z):
         return xp.where(z < 0, -x, x)
     large = xp.where(size < 1e-18, xp.full_like(size, 2.0**64), 1.0)  # dividing by a subnormal number overflows

@@ -179,7 +179,7 @@ class _Columns(PiecewiseProblem):
             if path.left > 0 or value >= reached or path.violation(tangent) <= ROUNDING * penalty.alpha:
                 break
             reached = value
-            path.lean(tangent)
+            path.add_tangent(tangent)
         return self.lower(loss.point(best.point.x), current)
 
     def newton_iterates(self, current: EvaluatedPoint, ending: Ending) -> _Iterates:
