@@ -8,9 +8,9 @@ import pytest
 import scipy.sparse
 from sklearn.metrics import ndcg_score
 
-from ell12 import L12Imputer, L12Recommender, SpectralL12, complete_matrix
+from ell12 import L12Imputer, L12Recommender, Observed, SpectralL12, complete_matrix
 from ell12.completion import AlternatingLeastSquares, ranking
-from ell12.completion.ranking import Recommendations, best_columns, ndcg
+from ell12.completion.ranking import Interest, Recommendations, best_columns, ndcg
 from ell12.datasets import Ratings, synthetic_ratings
 
 GIVEN = {"alpha": 3.0, "penalty": SpectralL12(l2_weight=0.5), "max_rank": 3}
@@ -247,6 +247,11 @@ def test_interest_is_the_same_for_new_users_in_other_units_and_without_ratings()
     np.testing.assert_array_equal(other.recommend(n=5).items, best.items)
     unknown = model.recommend([10**6], 3).items[0]
     assert set(unknown.tolist()) <= set(np.argsort(-np.bincount(train.columns, minlength=80))[:20].tolist())
+
+
+def test_hidden_ratings_choose_the_rank_of_the_interest():
+    train, _ = taste()  # of three factors; 1 or 32 if hidden ratings are among those that lists are made from
+    assert Interest.of(Observed.of(train.sparse())).V.shape == (80, 4)
 
 
 def test_no_columns_and_equal_ones():
