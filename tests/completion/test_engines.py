@@ -127,7 +127,7 @@ def test_directions_that_a_start_lacks_are_found():
     [
         (AlternatingLeastSquares(3), SpectralLogSum(1.0), "SpectralL12"),
         (AlternatingLeastSquares(3), SpectralL12(0.0), "alpha > 0"),
-        (BlockAPG(), NoPenalty(), "NoPenalty.* lacks of_values"),
+        (BlockAPG(), NoPenalty(), "NoPenalty.* lacks value_of, prox_values"),
     ],
 )
 def test_solvers_say_what_they_need(solver, penalty, message):

@@ -131,7 +131,7 @@ def test_a_fit_is_the_one_in_memory_after_few_passes(genotypes, kind):
     np.testing.assert_allclose(found.x, minimize(here, penalty, tol=1e-8).x, atol=1e-9)
 
 
-def test_what_cannot_be_columns_is_told_by_name(genotypes):
+def test_what_cannot_be_columns_is_refused_by_name(genotypes):
     X = chunked(genotypes)
     for wrong, error, words in [
         (X[:, X[0] > 0], ValueError, "chunks have known sizes"),
