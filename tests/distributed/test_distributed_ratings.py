@@ -168,7 +168,7 @@ def test_errors_name_the_block_and_the_argument(observed):
         complete_matrix(table)
     with pytest.raises(TypeError, match=r"ell12\.distributed\.complete_matrix"):
         ell12.complete_matrix(dask.array.ones((4, 3)), 1.0)
-    with pytest.raises(TypeError, match=r"FactoredAPG .*RatingsLoss.* lacks residual, after_step"):
+    with pytest.raises(TypeError, match=r"FactoredAPG .*RatingsLoss.* lacks residual"):
         minimize(ratings_loss(partitions(table)), SpectralL12(1.0), solver=FactoredAPG())
 
 

@@ -19,7 +19,7 @@ def formula(penalty, x, labels=None):
     sizes, weights = sizes[..., weights > 0], weights[weights > 0]
     length = np.linalg.norm(sizes, axis=-1)
     total = penalty.alpha * (sizes @ weights - penalty.l2_weight * length + 0.5 * penalty.ridge * length**2)
-    forbidden = getattr(penalty, "positive", False) and (np.real(x) < 0).any(-1)
+    forbidden = (np.asarray(getattr(penalty, "positive", False)) & (np.real(x) < 0)).any(-1)
     return np.where(forbidden, np.inf, total)
 
 

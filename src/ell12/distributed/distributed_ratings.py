@@ -245,7 +245,7 @@ def _biases(block: Any, _: Array, mean: float, columns: Array) -> PassSums:
     """The biases of the rows, given those of the columns; what they leave, summed by column, and the counts."""
     (_, entries), sides = block, Sides(block[1])
     level = entries.values - entries.values.dtype.type(mean)
-    rows = sides.row_means(level - columns[entries.columns], SHRINKAGE)
+    rows = sides.row_biases(level - columns[entries.columns])
     return PassSums(([rows], entries.sparse(level - rows[entries.rows]).T @ sides.ones[0], sides.counts[1]))
 
 

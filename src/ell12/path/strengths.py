@@ -205,7 +205,7 @@ def best_on_log_grid(
         if best != 0:
             break
     below, middle, above = at(best - 1), at(best), at(best + 1)
-    if not math.isfinite(below + above) or below + above <= 2 * middle:
+    if not middle <= min(below, above) < max(below, above) < math.inf:  # a lower neighbour gained too little
         return first * ratio**best
     return first * ratio ** (best + 0.5 * (below - above) / (below - 2 * middle + above))
 

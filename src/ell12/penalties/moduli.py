@@ -81,8 +81,7 @@ class ModuliL12(PenaltyBase):
 
     def subtracted_gradient(self, x: Array) -> Array:
         """``alpha l2_weight x / ||x||``; zero at zero, and where the weight is 0."""
-        inside = self._penalised(self._checked(x))
-        return self.l2_weight * self.strength * inside / (norm(inside) or 1.0)
+        return self._tangent(self._checked(x))
 
     def violation(self, x: Array, gradient: Array) -> float:
         """The largest violation of the first-order condition where the loss has this gradient.
@@ -104,7 +103,7 @@ class ModuliL12(PenaltyBase):
         x, gradient = self._checked(x), as_array(gradient, "gradient")
         xp, sizes = namespace(x), self.moduli(x)
         support = self.spread(sizes != 0)
-        slope, threshold = gradient - self.subtracted_gradient(x), self._threshold(x)
+        slope, threshold = gradient - self._tangent(x), self._threshold(x)
         if self.ridge > 0:
             slope = slope + self.strength * self.ridge * self._penalised(x)
         weight = threshold if self.weights is None else self.spread(threshold)
@@ -181,6 +180,10 @@ class ModuliL12(PenaltyBase):
         xp, signed = namespace(moduli), self._must_be_positive(moduli)
         shrunk = prox_vector(xp.where(signed, moduli, xp.abs(moduli)), *given, positive=True)
         return xp.where(signed | (moduli >= 0), shrunk, -shrunk)
+
+    def _tangent(self, x: Array) -> Array:
+        inside = self._penalised(x)
+        return self.l2_weight * self.strength * inside / (norm(inside) or 1.0)
 
     def _threshold(self, x: Array) -> Any:
         """``alpha w``, one for each modulus."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -13,11 +14,11 @@ import scipy.sparse
 from ell12.backend import all_finite, arange_like, as_array_of, count_true, max_abs, namespace, norm
 from ell12.checks import as_array, as_step
 from ell12.operators.krylov import norm_from_gram
-from ell12.penalties.l12 import L1, L12
 from ell12.penalties.penalty_base import PenaltyBase
 from ell12.penalties.separable import LogSum
 from ell12.protocols import Array, Factored, offers
 from ell12.prox.batching import as_decomposable
+from ell12.prox.closed_form import prox_vector
 
 DENSE_NORM = 2**15  # the entries up to which the norm of a sparse matrix is found from the dense one
 
@@ -33,39 +34,34 @@ class DistantMatrix(Protocol):
 class Spectral(PenaltyBase, ABC):
     """A penalty of the singular values; the matrix is dense, or factored as `ell12.LowRank` is.
 
-    A subclass names the penalty of the vector of singular values, which are in falling order. That is a difference
-    of convex functions (`ell12.protocols.DifferencePenalty`), and so is this penalty.
+    It is a difference of convex functions, the first a multiple of the nuclear norm. A subclass says what it is
+    for a vector of singular values, in falling order, and what is subtracted.
     """
 
-    @property
     @abstractmethod
-    def of_values(self) -> Any:
-        """The penalty of the vector of singular values."""
+    def value_of(self, s: Array) -> float:
+        """The penalty of singular values."""
+
+    @abstractmethod
+    def prox_values(self, s: Array, step: float) -> Array:
+        """The singular values of the prox of a matrix that has these, in falling order."""
+
+    @abstractmethod
+    def subtracted_slopes(self, s: Array) -> Array:
+        """The derivatives of the subtracted part by the singular values; zero at zero."""
+
+    def slope_at_zero(self, rank: int) -> float:  # noqa: ARG002
+        """The derivative by one more singular value, which is zero, next to ``rank`` positive ones."""
+        return self.strength
+
+    def slopes_of(self, s: Array) -> Array:
+        """The derivatives by positive singular values."""
+        return self.convex.alpha - self.subtracted_slopes(s)
 
     @property
     def convex(self) -> SpectralL12:
         """The convex part: a multiple of the nuclear norm."""
-        return SpectralL12(self.of_values.convex.strength, l2_weight=0.0)
-
-    def value_of(self, s: Array) -> float:
-        """The penalty of singular values."""
-        return self.of_values.value(s)
-
-    def prox_values(self, s: Array, step: float) -> Array:
-        """The singular values of the prox of a matrix that has these, in falling order."""
-        return self.of_values.prox(s, step)
-
-    def subtracted_slopes(self, s: Array) -> Array:
-        """The derivatives of the subtracted part by the singular values; zero at zero."""
-        return self.of_values.subtracted_gradient(s)
-
-    def slopes_of(self, s: Array) -> Array:
-        """The derivatives by positive singular values."""
-        return self.of_values.convex.strength - self.subtracted_slopes(s)
-
-    def slope_at_zero(self, rank: int) -> float:  # noqa: ARG002
-        """The derivative by one more singular value, which is zero, next to ``rank`` positive ones."""
-        return self.of_values.convex.strength
+        return SpectralL12(self.slope_at_zero(sys.maxsize), l2_weight=0.0)
 
     def subtracted_gradient(self, x: Any) -> Any:
         """The matrix with the subtracted slopes as singular values."""
@@ -142,10 +138,21 @@ class SpectralL12(Spectral):
     def __post_init__(self) -> None:
         self._set_numbers("l2_weight")
 
-    @property
-    def of_values(self) -> L12:
-        """`ell12.L12`."""
-        return L12(self.strength, self.l2_weight)
+    def value_of(self, s: Array) -> float:
+        """The penalty of singular values."""
+        return self.strength * (float(namespace(s).sum(s)) - self.l2_weight * norm(s))
+
+    def prox_values(self, s: Array, step: float) -> Array:
+        """`ell12.prox.prox_l12` of the singular values."""
+        return prox_vector(s, self.strength * step, self.l2_weight, positive=True)
+
+    def subtracted_slopes(self, s: Array) -> Array:
+        """``alpha l2_weight s / ||s||``; zero at zero."""
+        return self.strength * self.l2_weight * (s / (norm(s) or 1.0))
+
+    def slopes_of(self, s: Array) -> Array:
+        """``alpha (1 - l2_weight s / ||s||)``."""
+        return self.strength * (1 - (self.l2_weight / (norm(s) or 1.0)) * s)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -283,9 +290,24 @@ class SpectralLogSum(Spectral):
     def __post_init__(self) -> None:
         self._set_numbers(positive="theta")
 
+    def value_of(self, s: Array) -> float:
+        """The penalty of singular values."""
+        return self._of_values.value(s)
+
+    def prox_values(self, s: Array, step: float) -> Array:
+        """`ell12.penalties.LogSum.prox` of the singular values."""
+        return self._of_values.prox(s, step)
+
+    def subtracted_slopes(self, s: Array) -> Array:
+        """Slope at zero minus slope at s."""
+        return self._of_values.subtracted_gradient(s)
+
+    def slope_at_zero(self, rank: int) -> float:  # noqa: ARG002
+        """``alpha / theta``."""
+        return self.strength / self.theta
+
     @property
-    def of_values(self) -> LogSum:
-        """`ell12.penalties.LogSum`."""
+    def _of_values(self) -> LogSum:
         return LogSum(self.strength, self.theta)
 
 
@@ -318,18 +340,13 @@ class TruncatedNuclear(Spectral):
         if not isinstance(self.rank, int | np.integer) or self.rank < 0:
             raise ValueError(f"rank must be an integer >= 0, got {self.rank!r}")
 
-    @property
-    def of_values(self) -> L1:
-        """The l1 norm, of all but the largest."""
-        return L1(self.strength)
-
     def value_of(self, s: Array) -> float:
         """The sum of all but the largest."""
-        return super().value_of(s[min(self.rank, s.shape[0]) :])
+        return self.strength * float(namespace(s).sum(s[min(self.rank, s.shape[0]) :]))
 
     def prox_values(self, s: Array, step: float) -> Array:
         """The largest stay, the others are soft-thresholded."""
-        return namespace(s).where(arange_like(s) < self.rank, s, super().prox_values(s, step))
+        return namespace(s).where(arange_like(s) < self.rank, s, prox_vector(s, self.strength * step, 0.0))
 
     def subtracted_slopes(self, s: Array) -> Array:
         """Alpha for the largest, zero beyond."""

@@ -79,16 +79,11 @@ class PathSelector:
         What took note of the features.
     """
 
-    def __init__(self, model: SparseLinearModel, alphas: Any, eps: float) -> None:
+    def __init__(self, model: SparseLinearModel, alphas: Any, eps: float, X: Any, y: Any, weight: Any) -> None:
         self.model = self.seen = model
-        self.grid = alphas, eps
-
-    def take(self, X: Any, y: Any, sample_weight: Any) -> None:
-        """Check the data, and find out of all of them what the halves share: the grid, and what varies."""
-        check_in_memory(X, self.model)
+        check_in_memory(X, model)
         check_numpy(X, "StabilitySelection")
-        model, (alphas, eps) = self.model, self.grid
-        self.data = model._observed(X, y, sample_weight)
+        self.data = model._observed(X, y, weight)
         model._check_numbers()
         check_enough(self)
         problems, features = model._problems(self.data), self.data.X.shape[1]
@@ -134,14 +129,11 @@ class FitSelector:
 
     n_strengths = 1
 
-    def __init__(self, model: Any, seen: Any) -> None:
+    def __init__(self, model: Any, seen: Any, X: Any, y: Any, sample_weight: Any) -> None:
         self.model, self.seen = model, seen
-
-    def take(self, X: Any, y: Any, sample_weight: Any) -> None:
-        """Check the data."""
         for name, values in {"X": X, "y": y, "sample_weight": sample_weight}.items():
             check_container(values, name)
-        check_in_memory(X, self.model)
+        check_in_memory(X, model)
         with naming("X", "y"):
             X, y = validate_data(self.seen, X, y, accept_sparse=("csr", "csc"), multi_output=True)
         if sample_weight is not None:
