@@ -239,8 +239,9 @@ class _Recorder:
         """Print a line of progress, one in a second, if asked to; return whether the callback ends the run."""
         before, now = self.history["seconds"][-2:]
         if run.verbose and (int(now) > int(before) or self.n_iter == 1):
-            numbers = f"objective {self.history['objective'][-1]:.6g}, stationarity about {self.history['optimality'][-1]:.2g}"
-            print(f"ell12: iteration {self.n_iter}, {numbers}, {self.history['seconds'][-1]:.3g} s")
+            last = {name: column[-1] for name, column in self.history.items()}
+            numbers = f"objective {last['objective']:.6g}, stationarity about {last['optimality']:.2g}"
+            print(f"ell12: iteration {self.n_iter}, {numbers}, {now:.3g} s")
         return run.ends(self.history)
 
     def save(self, *, last: bool = False) -> None:
