@@ -95,7 +95,7 @@ class WorkingSet:
                 others = problem.newton_iterates(current, ending)
             else:
                 continue
-            current = yield from _named(solver, others)
+            current = yield from others
 
 
 _Iterates = Generator[Iterate | None, None, EvaluatedPoint]
@@ -112,7 +112,7 @@ class _Columns(PiecewiseProblem):
     def __init__(self, loss: Any, penalty: Any, start: Point) -> None:
         super().__init__(loss, penalty)
         self._step: ProximalStep | None = None
-        self.unpenalised = np.flatnonzero(~penalty.kinks(start.x))
+        self.unpenalised = ~penalty.kinks(start.x)
         entries = math.inf if loss.out_of_memory else start.x.size * math.prod(start.prediction.shape)
         self.is_small, self.may_follow, self.ratio = entries <= SMALL, False, 0.0
 
@@ -165,7 +165,7 @@ class _Columns(PiecewiseProblem):
 
     def homotopy_iterates(self, current: EvaluatedPoint) -> _Iterates:
         """Solutions at decreasing strengths, then with one tangent of the subtracted norm after the other."""
-        loss, penalty, best = self.loss, self.penalty, current.iterate
+        loss, penalty, best = self.loss, self.penalty, replace(current.iterate, method="Homotopy")
         path, value, reached = Homotopy(loss, penalty.convex), math.inf, math.inf
         while True:
             for point in path.points():
@@ -174,7 +174,7 @@ class _Columns(PiecewiseProblem):
                     continue
                 value, tangent = objective(loss, penalty, point), penalty.subtracted_gradient(point.x)
                 if value <= best.objective:
-                    best = Iterate(point, value, path.violation(tangent))
+                    best = Iterate(point, value, path.violation(tangent), method="Homotopy")
                 yield best
             if path.left > 0 or value >= reached or path.violation(tangent) <= ROUNDING * penalty.alpha:
                 break
@@ -198,18 +198,26 @@ class _Columns(PiecewiseProblem):
             point = Point(_with_entries(x, columns, inner.point.x), inner.point.prediction)
             if inner.optimality <= enough:
                 break
-            yield Iterate(point, inner.objective, current.violation)
+            yield Iterate(point, inner.objective, current.violation, method="SupportNewton")
         return self.evaluate(point)
 
     def proximal_step(self, current: EvaluatedPoint) -> EvaluatedPoint:
         """A proximal step, whose length is found by backtracking."""
         self._step = self._step or ProximalStep(self.loss, self.penalty, "backtracking", current.point)
-        new = self.evaluate(self._step(current.point))
-        return new if new.objective <= current.objective else current
+        return self.lower(self._step(current.point), current)
 
     def columns(self, current: EvaluatedPoint, most: int = 0) -> Any:
-        """The working set; ``most`` violating columns are taken, where there are as many."""
-        return current.columns_to_change(FEW, self.unpenalised, most)
+        """The support, what is unpenalised, and the worst violating columns, so that the support at most doubles.
+
+        At least 100 violating columns are taken, and at least ``most``, where there are as many.
+        """
+        inside = (current.x != 0) | self.unpenalised
+        outside = np.flatnonzero(~inside & (current.slope != 0))
+        room = max(most, FEW, int(np.count_nonzero(inside)))
+        if outside.size > room:
+            outside = outside[np.argpartition(-np.abs(current.slope[outside]), room)[:room]]
+        inside[outside] = True
+        return np.flatnonzero(inside)
 
     def improve(self, current: EvaluatedPoint) -> tuple[EvaluatedPoint | None, Ending]:
         """A better point, or None; and whether columns are better left to another solver."""
@@ -259,22 +267,12 @@ class _Columns(PiecewiseProblem):
         return new if level and new.violation < current.violation else None
 
 
-def _named(method: str, iterates: _Iterates) -> _Iterates:
-    """The same iterates with the name of the solver that made them."""
-    while True:
-        try:
-            iterate = next(iterates)
-            yield iterate and replace(iterate, method=method)
-        except StopIteration as end:
-            return end.value
-
-
 def _decreasing(solver: Any, loss: Any, penalty: Any, start: Point, value: float) -> Iterator[Iterate]:
-    """The iterates of a solver, the best so far standing in for those that lie higher."""
-    best = Iterate(start, value, np.inf)
+    """The iterates of `SupportNewton`, the best so far standing in for those that lie higher."""
+    best = Iterate(start, value, np.inf, method="SupportNewton")
     for iterate in solver.iterates(loss, penalty, start):
         if iterate.objective <= best.objective + rounding(best.objective, start.x):
-            best = iterate
+            best = replace(iterate, method="SupportNewton")
         yield best
 
 
