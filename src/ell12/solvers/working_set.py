@@ -239,10 +239,10 @@ class _Columns(PiecewiseProblem):
         if loss.is_quadratic:
             point = loss.point_within(_with_entries(x, columns, model.x), columns)
         else:
-            start = Point(x[columns], current.point.prediction)
-            given = loss.restrict(columns), penalty, start, current.gradient[columns], target
-            inner, _, solved = minimise_by_models(*given)
-            point = Point(_with_entries(x, columns, inner.x), inner.prediction)
+            inner, start = loss.restrict(columns), Point(x[columns], current.point.prediction)
+            start = min(inner.point(model.x), start, key=lambda point: objective(inner, penalty, point))
+            end, _, solved = minimise_by_models(inner, penalty, start, inner.gradient(start), target)
+            point = Point(_with_entries(x, columns, end.x), end.prediction)
         return self._better(self.evaluate(point), current), "done" if solved else "unsolved"
 
     def _is_dependent(self, current: EvaluatedPoint, columns: Any) -> bool:
