@@ -120,12 +120,7 @@ class Wish:
 
     def as_json(self) -> Row:
         """As the provenance keeps it."""
-        asked = {
-            "experiments": list(self.names),
-            "preset": self.preset,
-            "seed": self.seed,
-            "images": list(names()),
-        }
+        asked = {"experiments": [*self.names], "preset": self.preset, "seed": self.seed, "images": [*names()]}
         return {"command": shlex.join(self.words())} | asked | {"repeats": self.repeats, "only": list(self.only)}
 
     def words(self) -> list[str]:
