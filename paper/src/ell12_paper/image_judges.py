@@ -178,9 +178,8 @@ def as_accurate(rows: Rows) -> Iterator[by.Reading]:
         answers, known = [], []
         for i in ended.columns:
             here = ended.where(i=i)
-            pairs = [
-                [here.at(m, i, image=image) for m in (method, DCA)] for image in here.seen("image", STAND_INS)
-            ]
+            images = here.seen("image", STAND_INS)
+            pairs = [[here.at(m, i, image=image) for m in (method, DCA)] for image in images]
             excess = [ours.mean("rmse") / theirs.mean("rmse") - 1 for ours, theirs in pairs]
             known += excess
             limited = any(trials.n_limited for pair in pairs for trials in pair)
@@ -197,10 +196,8 @@ def twenty_times(rows: Rows) -> Iterator[by.Reading]:
         answers = []
         for i in ended.columns:
             here = ended.where(i=i)
-            pairs = {
-                shown(m): (here.at(method, i, image=m), here.at(DCA, i, image=m))
-                for m in here.seen("image", STAND_INS)
-            }
+            images = here.seen("image", STAND_INS)
+            pairs = {shown(m): (here.at(method, i, image=m), here.at(DCA, i, image=m)) for m in images}
             answers.append(by.worst(i, {image: _decided(i, *pair, least) for image, pair in pairs.items()}))
         ratios = [mean_ratio(ended.where(i=i), method) for i in ended.columns]
         brief = RangeInWords(ratios, unit="{} times")

@@ -23,7 +23,6 @@ from ell12_paper.trial_runs import Measurement, RunError, Show, Trial, Wish, mea
 from ell12_paper.trials import published
 from ell12_paper.words import number, percent, scientific, span
 
-TIME = "seconds"  # in the name of a result that a clock decided
 # How far results may differ, as a fraction. Another processor rounds sums in another order. On 489 trials of the
 # quick study, with kernels of OpenBLAS and NumPy for another processor, objectives differed by up to 2.6e-6 and
 # errors of recovery by up to 1.7e-2; those of SketchyCGM, whose steps follow rounding, by up to 6.5e-2.
@@ -85,7 +84,7 @@ def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         yield name, value
         return
     for key, entry in value.items():
-        if TIME not in key:
+        if "seconds" not in key:  # which a clock decided
             yield from _leaves(entry, f"{name}.{key}" if name else key)
 
 
