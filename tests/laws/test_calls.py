@@ -23,6 +23,7 @@ JUNK = {
     "array": np.array([0.5, np.nan]),
     "ragged": [[1.0, 2.0], [3.0]],
     "complex": 1j,
+    "class": np.ndarray,
 }
 # What a parameter may be given of these: a path is a word, and NaN stays NaN.
 TAKEN = {
