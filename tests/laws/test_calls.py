@@ -30,9 +30,9 @@ TAKEN = {
     "checkpoint": {"word"},
     "path": {"word"},
     "source": {"word"},
-    "columns": {"object", "word", "array", "ragged", "complex"},  # for tables alone
+    "columns": JUNK.keys(),  # for tables alone
     "groups": {"array"},
-    "dtype": {"object", "word", "array", "ragged", "complex"},  # NumPy's error
+    "dtype": JUNK.keys(),  # NumPy's error
     "z": {"array", "complex"},
     "s": {"array"},
     "blocks": {"ragged"},  # the error names a part of the block

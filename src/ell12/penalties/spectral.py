@@ -56,7 +56,7 @@ class Spectral(PenaltyBase, ABC):
 
     def slopes_of(self, s: Array) -> Array:
         """The derivatives by positive singular values."""
-        return self.convex.alpha - self.subtracted_slopes(s)
+        return self.slope_at_zero(sys.maxsize) - self.subtracted_slopes(s)
 
     @property
     def convex(self) -> SpectralL12:
@@ -149,10 +149,6 @@ class SpectralL12(Spectral):
     def subtracted_slopes(self, s: Array) -> Array:
         """``alpha l2_weight s / ||s||``; zero at zero."""
         return self.strength * self.l2_weight * (s / (norm(s) or 1.0))
-
-    def slopes_of(self, s: Array) -> Array:
-        """``alpha (1 - l2_weight s / ||s||)``."""
-        return self.strength * (1 - (self.l2_weight / (norm(s) or 1.0)) * s)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
