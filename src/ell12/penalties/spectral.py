@@ -150,6 +150,10 @@ class SpectralL12(Spectral):
         """``alpha l2_weight s / ||s||``; zero at zero."""
         return self.strength * self.l2_weight * (s / (norm(s) or 1.0))
 
+    def slopes_of(self, s: Array) -> Array:
+        """``alpha (1 - l2_weight s / ||s||)``."""
+        return self.strength * (1 - (self.l2_weight / (norm(s) or 1.0)) * s)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NoPenalty(PenaltyBase):
