@@ -123,9 +123,7 @@ def make_block(kind: BlockKind, number: int, A: Any, y: Any, weight: Any) -> Blo
     """A block out of its chunks; what is wrong with them is an error that names it."""
     name = f"block {number}"
     with naming(name):
-        refuse_masked(A, "X")
-        if isinstance(A, np.ndarray) or not is_array(A):  # an array of a GPU's library stays where it is
-            A = as_matrix(A)
+        A = A if is_array(A) else as_matrix(A)  # an array of a GPU's library stays where it is
         if A.shape[0] > 0:  # a partition that a filter has emptied adds nothing
             A = as_operator(A, "X")
         if A.shape[1] != kind.width:
