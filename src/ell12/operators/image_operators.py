@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import as_floating, is_complex, is_number, max_abs, namespace, real_dtype, scatter
-from ell12.checks import check_entries, is_finite_number
+from ell12.checks import check_counts, check_entries, check_word, is_finite_number
 from ell12.operators import ArrayOperator, adjoint_product, as_shape, conjugate_of, product, sent_to_device_of
 from ell12.protocols import Array
 
@@ -44,11 +44,9 @@ class FiniteDifference(ArrayOperator):
 
     def __post_init__(self, shape: Any) -> None:
         shape = as_shape(shape)
-        if self.boundary not in ("neumann", "periodic"):
-            raise ValueError(f"boundary must be 'neumann' or 'periodic', got {self.boundary!r}")
+        check_word(self.boundary, "boundary", "neumann", "periodic")
         ndim = len(shape) if self.ndim is None else self.ndim
-        if not 0 < ndim <= len(shape):
-            raise ValueError(f"ndim must lie between 1 and {len(shape)}, the axes of shape {shape}; got {ndim}")
+        check_counts(least=1, most=len(shape), ndim=ndim)
         spacing = as_spacing(self.spacing, ndim)
         self._set(ndim=ndim, spacing=spacing, input_shape=shape, output_shape=(*shape, ndim))
         self._set(norm_squared=4.0 * (ndim if spacing is None else sum(s**-2 for s in spacing)))
