@@ -77,10 +77,8 @@ class Block:
     def __sizeof__(self) -> int:
         """What Dask should count when it decides what to spill: the memory of a GPU is not its own."""
         A = self.A
-        stored = A.nbytes if isinstance(A, np.ndarray) else 0
-        if scipy.sparse.issparse(A):
-            stored = A.data.nbytes + A.indices.nbytes + A.indptr.nbytes
-        return stored + self.y.nbytes + (0 if self.weight is None else self.weight.nbytes)
+        parts = (A.data, A.indices, A.indptr) if scipy.sparse.issparse(A) else (A,)
+        return sum(part.nbytes for part in (*parts, self.y, self.weight) if isinstance(part, np.ndarray))
 
     def __getstate__(self) -> dict[str, Any]:
         """The data alone: the losses are views that a pickle would copy."""
