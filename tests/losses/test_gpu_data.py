@@ -28,7 +28,7 @@ def data(seed=0, m=60, n=200, noise=0.1, dtype=np.float64):
 @pytest.fixture
 def far(monkeypatch):
     """All arrays but NumPy's count as those of a device, however small."""
-    monkeypatch.setattr("ell12.losses.sum_over_rows.FETCHED_WHOLE", 0)
+    monkeypatch.setattr("ell12.losses.sum_over_rows.SMALL", 0)
     monkeypatch.setattr("ell12.losses.sum_over_rows.on_accelerator", lambda A: not isinstance(A, np.ndarray))
 
 

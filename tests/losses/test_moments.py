@@ -73,7 +73,7 @@ def test_the_mean_squared_loss_is_that_of_the_rows(intercept, targets):
     np.testing.assert_allclose(loss.gradient(loss.point(x)), A.T @ (share * difference.T).T, atol=1e-12)
 
 
-def test_constant_columns_and_targets_count_as_nothing_beside_an_intercept():
+def test_constant_columns_and_targets_count_as_nothing_next_to_an_intercept():
     A, b, weight = data()
     A[:, 2], b[:, 0] = 0.1, 0.3
     loss = mean_squared_loss(Moments.of(A, b, weight), 5, 0, True, np.float64)

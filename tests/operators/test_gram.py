@@ -66,7 +66,7 @@ def tangled(A, form, index):
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("form", ["csr", "csc"])
 def test_the_compiled_gram_of_tangled_sparse_columns_is_that_of_dense_ones(form, index, monkeypatch):
-    monkeypatch.setattr(grams, "COMPILED_FROM", 0)
+    monkeypatch.setattr(grams, "SMALL", 0)
     (A, weight), (B, _) = matrix(40, 9), matrix(40, 5, seed=1)
     one, other = tangled(A, form, index), tangled(B, form, index)
     assert one.indices.dtype == index

@@ -106,7 +106,7 @@ def ours(dtype=np.float64):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_acts_as_its_dense_matrix(kind, dtype):
     if kind == "jax" and np.finfo(dtype).bits == 64:
-        pytest.skip("JAX computes in single precision unless told otherwise")
+        pytest.skip("JAX computes in single precision by default")
     make, array = KINDS[kind]
     dense, columns = random((4, 6), dtype), np.array([5, 0, 2])
     A = as_operator(make(dense))
@@ -164,7 +164,7 @@ def test_what_is_no_operator_is_refused_by_name(A, error, message):
 @pytest.mark.parametrize("name", ours())
 def test_adjoint_satisfies_the_dot_product_test(xp, name, dtype):
     if xp.__name__ == "jax.numpy" and np.finfo(dtype).bits == 64:
-        pytest.skip("JAX computes in single precision unless told otherwise")
+        pytest.skip("JAX computes in single precision by default")
     if name == "mixed composition" and xp is not np:
         pytest.skip("a NumPy matrix is part of this operator")
     A = ours(dtype)[name]

@@ -354,7 +354,7 @@ def test_a_full_gradient_finds_the_columns_that_the_rule_left_out(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["squared", "logistic"])
 def test_a_full_gradient_of_columns_out_of_memory_certifies_as_many_strengths_as_it_can_hold(kind, monkeypatch):
-    for name, value in (("WIDEST", 10 * 2000), ("LARGEST", 120)):
+    for name, value in (("BLOCK", 10 * 2000), ("LARGEST", 120)):
         monkeypatch.setattr(screened, name, value)
     random = np.random.default_rng(9)
     X = random.integers(0, 3, (60, 2000)).astype(np.int8)

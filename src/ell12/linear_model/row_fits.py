@@ -19,9 +19,6 @@ from ell12.losses.moments import Moments, mean_squared_losses
 from ell12.protocols import Array, Penalty
 from ell12.solvers.stochastic import LearnedStep, ProxSVRG
 
-# Up to 3000 columns the products of all columns are kept: a matrix of 72 MB, and another while a chunk is added.
-MOST_COLUMNS = 3000
-
 
 def with_rows(known: Moments | None, X: Any, y: Array, sample_weight: Any) -> Moments:
     """The moments of all rows so far and of one chunk more: a squared loss of them is that of all rows at once."""

@@ -14,7 +14,7 @@ from ell12.backend.number_types import Given_co
 from ell12.losses.of_prediction import PredictionLoss, fact
 from ell12.operators import ColumnSelection, adjoint, input_shape, output_shape, select_columns, stored_entries
 from ell12.operators.centering import column_squares
-from ell12.operators.gram import ridge_solver, weighted_gram
+from ell12.operators.gram import SMALL, ridge_solver, weighted_gram
 from ell12.protocols import Array, Batch, ColumnLoss, Point, Wrapper
 
 
@@ -79,7 +79,7 @@ class LinearLoss(PredictionLoss[Given_co]):
 
     def on_host(self) -> Any:
         """The same loss for unknowns that are NumPy vectors: large data on a GPU stay there."""
-        if not is_array(self.A) or (on_accelerator(self.A) and math.prod(self.A.shape) > FETCHED_WHOLE):
+        if not is_array(self.A) or (on_accelerator(self.A) and math.prod(self.A.shape) > SMALL):
             return HostView(self)
         parts = {name: getattr(self, name) for name in ("A", *self.row_parts)}
         arrays: dict[str, Any] = {name: as_numpy(part) for name, part in parts.items() if part is not None}
@@ -154,11 +154,6 @@ def check_kind(loss: Any) -> None:
     if not isinstance(loss, type) or not issubclass(loss, LinearLoss):
         name = loss.__name__ if isinstance(loss, type) else repr(loss)
         raise TypeError(f"the loss must be a class such as SquaredLoss, a sum over rows; got {name}")
-
-
-# Up to this number of entries all of A is fetched once: some milliseconds, less than the many small calls that a
-# small problem would make of the device. It is also where `ell12.WorkingSet` may follow exact paths.
-FETCHED_WHOLE = 2**21
 
 
 class HostView(Wrapper, ColumnLoss):

@@ -151,18 +151,18 @@ def certificate(loss: Loss, penalty: Any, point: Point, gradient: Array | None =
 
 def _run(recorder: _Recorder, iterates: Iterator[Iterate | None], tol: float, max_iter: int, run: Run) -> Status:
     """Advance the iterates until something ends the run."""
-    look, stall = BackOff(), Stall()
+    certificate, stall = BackOff(), Stall()
     for _ in range(recorder.n_iter, max_iter):
         iterate = recorder.advance(iterates, run.max_seconds)
         if isinstance(iterate, Status):
             return iterate
         if not math.isfinite(iterate.objective):
             return Status.NOT_FINITE
-        if look.is_due() and recorder.last("optimality") <= tol:
+        if certificate.is_due() and recorder.last("optimality") <= tol:
             verdict = _verdict(recorder, iterate, tol)
             if verdict is not None:
                 return verdict
-            look.record(False)  # the solver's estimate was too optimistic: let it work before paying again
+            certificate.record(False)  # the solver's estimate was too optimistic: let it work before paying again
         state = iterate.optimality, iterate.objective, recorder.value_rounding, iterate.no_progress
         stalled = tol > 0 and stall.is_long(*state)
         if stalled and recorder.is_at_rounding(iterate):

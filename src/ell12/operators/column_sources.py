@@ -21,7 +21,8 @@ from ell12.operators import stored
 from ell12.protocols import Array, ColumnSource, offers
 
 # A source is asked for blocks of about this many numbers, 32 MB in double precision: few enough for memory, enough
-# that a call of a source written in Python costs little compared with its work.
+# that a call of a source written in Python costs little compared with its work. Solutions of a path side by side
+# have at most as many entries, and a grid as many strengths (tests/laws/test_memory).
 BLOCK = 2**22
 # Blocks of small numbers are converted and multiplied in pieces of this many numbers, 512 kB in double precision.
 # Of int8, one thread took 0.5 ns an entry for 2^16 and 2^17, and 0.65 for 2^20, which caches no longer hold.

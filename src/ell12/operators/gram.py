@@ -16,9 +16,10 @@ from ell12.operators import adjoint, input_shape, select_columns, to_dense
 from ell12.operators.column_sources import BLOCK
 from ell12.protocols import Array
 
-# Sparse columns of which at least this many pairs of entries meet in a row are multiplied by a compiled loop.
-# SciPy needs 20 milliseconds for as many, the loop a sixth. The size alone decides: the two round differently.
-COMPILED_FROM = 2**21
+# Up to this many entries A is small, products with all of it take some milliseconds: data of a device are fetched
+# whole, `ell12.WorkingSet` may take steps in all columns and follow exact paths (results/race). Sparse columns of
+# which as many pairs meet in a row need 20 ms of SciPy's product; beyond, a compiled loop takes a sixth.
+SMALL = 2**21
 
 
 def weighted_gram(A: Any, weight: Array, B: Any = None) -> Array:
@@ -38,7 +39,7 @@ def weighted_gram(A: Any, weight: Array, B: Any = None) -> Array:
 def _sparse_gram(A: Any, weight: Any, B: Any) -> Any:
     """The same of sparse matrices: SciPy's product, or a compiled one where there is much to do."""
     dtype = np.result_type(A.dtype, weight.dtype, B.dtype)
-    if dtype.kind != "f" or _meetings(A, B) < COMPILED_FROM or not can_compile():
+    if dtype.kind != "f" or _meetings(A, B) < SMALL or not can_compile():
         return (adjoint(A) @ B.multiply(weight[:, None]).tocsr()).toarray()
     rows, other, out = A.tocsr(), B.tocsr(), np.zeros((A.shape[1], B.shape[1]), dtype=dtype)
     parts = (other.indptr, other.indices, other.data)
