@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from ell12 import L12, HuberLoss, LogisticLoss, PoissonLoss, SquaredLoss, l12_path, solution_path
-from ell12.losses.sum_over_rows import HostView
 from ell12.operators import product
 
 LOSSES = {
@@ -61,10 +60,10 @@ def test_a_path_of_every_loss_seen_from_the_host_is_that_of_numpy(far, each_libr
 
 
 @pytest.mark.parametrize("kind", LOSSES)
-def test_a_view_from_the_host_has_the_numbers_of_the_loss(kind):
+def test_a_view_from_the_host_has_the_numbers_of_the_loss(far, kind):
     torch = pytest.importorskip("torch")
     A, b = data(m=30, n=12)
-    here, view = LOSSES[kind](A, b, np.asarray), HostView(LOSSES[kind](A, b, torch.as_tensor))
+    here, view = LOSSES[kind](A, b, np.asarray), LOSSES[kind](A, b, torch.as_tensor).on_host()
     x, some, v = np.linspace(-0.2, 0.2, 12), np.array([7, 1, 4]), np.array([1.0, -2.0, 0.5])
 
     def numbers(loss):
