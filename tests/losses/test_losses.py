@@ -345,6 +345,15 @@ def test_logistic_margins_of_any_size_keep_their_digits():
         assert found == pytest.approx(math.exp(-40), rel=1e-14)
 
 
+def test_what_one_run_finds_out_about_the_data_serves_the_next(monkeypatch):
+    measured = []
+    monkeypatch.setattr("ell12.losses.of_prediction.largest_eigenvalue", lambda *a, **k: measured.append(1) or 1e3)
+    loss = SquaredLoss(A, B["squared"])
+    for alpha in (4.0, 2.0, 1.0):
+        minimize(loss, L12(alpha), solver=NonmonotoneAPG(), max_iter=3)
+    assert len(measured) == 1
+
+
 def test_losses_that_join_rows_are_refused_where_rows_come_in_parts():
     for kind in (CoxLoss, MultinomialLoss):
         with pytest.raises(TypeError, match=f"a sum over rows; got {kind.__name__}"):
