@@ -41,7 +41,7 @@ def test_a_streamed_loss_is_the_loss_in_memory(kind, second_bound, weighted):
 
 
 def test_a_point_shares_one_pass_between_value_and_gradient():
-    loss = RowsLoss([data()])
+    loss = RowsLoss([(data()[0], np.sign(data()[1]))], LogisticLoss)
     for shared in (loss.for_run(), loss):
         point, before = shared.point(np.ones(20)), loss.passes
         shared.value(point), shared.gradient(point)
