@@ -21,7 +21,7 @@ from ell12 import (
     stationarity,
 )
 from ell12.datasets import correlated_design
-from ell12.operators.linear_operator import ArrayOperator
+from ell12.operators import ArrayOperator
 from ell12.path import alpha_grid, alpha_max, l12_path, one_sparse_fit, path_results, screened, squared_loss
 from ell12.penalties import WithIntercept
 from ell12.protocols import with_alpha
@@ -367,7 +367,7 @@ def test_a_full_gradient_finds_the_columns_that_the_rule_left_out(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["squared", "logistic"])
 def test_a_full_gradient_of_columns_out_of_memory_certifies_as_many_strengths_as_it_can_hold(kind, monkeypatch):
-    for name, value in (("WIDEST", 10 * 2000), ("LARGEST", 120)):
+    for name, value in (("BLOCK", 10 * 2000), ("LARGEST", 120)):
         monkeypatch.setattr(screened, name, value)
     X, y = genotypes(9, 2000)
     labels = np.where(y > np.median(y), 1.0, -1.0)

@@ -179,7 +179,7 @@ def test_nmapg_refuses_a_momentum_step_that_rises():
 
 def test_backtracking_soon_finds_its_step():
     counts, _ = count_products(NonmonotoneAPG(step="backtracking"), 100)
-    fallbacks = counts["adjoint"] - 102  # beside the first guess and the certificate
+    fallbacks = counts["adjoint"] - 102  # next to the first guess and the certificate
     assert counts["forward"] - 102 - fallbacks < 12  # halvings
 
 

@@ -34,7 +34,7 @@ from ell12.operators.out_of_memory import as_columns
 from ell12.path.screened import screened_path
 from ell12.path.strengths import alpha_grid, falling, first_solution, first_strength, grid_size
 from ell12.penalties import L12
-from ell12.penalties.moduli import ModuliL12
+from ell12.penalties.magnitudes import MagnitudesL12
 from ell12.protocols import Array, ColumnLoss, Loss, Solver, offers, with_alpha
 from ell12.solvers import NonmonotoneAPG, WorkingSet
 from ell12.solvers.working_set import MOST_ENTRIES, hosted_penalty
@@ -220,7 +220,7 @@ def l12_path(
     if size is not None:
         top, x = first_solution(loss, penalty)
         alphas = alpha_grid(top, size, eps)
-        if isinstance(penalty, ModuliL12) and penalty.l2_weight >= 1 and warm_start:
+        if isinstance(penalty, MagnitudesL12) and penalty.l2_weight >= 1 and warm_start:
             x0 = to_device_of(x, loss.start(), "x")
     options: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "warm_start": warm_start, "run": run}
     return solution_path(loss, penalty, alphas, x0=x0, solver=solver, **options)

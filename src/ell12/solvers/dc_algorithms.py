@@ -174,7 +174,7 @@ class SequentialConvex(Stepping):
     ``x <- prox of the convex part at x - step (gradient(x) - subtracted gradient(x))``, SCP.
 
     The subtracted norm is linearised at x and the loss replaced by its quadratic model (Lu, 2012). Zero would be
-    a resting place, for the subtracted norm has no gradient there, so the first step is a proximal one.
+    a fixed point, for the subtracted norm has no gradient there, so the first step is a proximal one.
 
     Parameters
     ----------

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from ell12.backend import as_numpy, indices_like, is_array, is_numpy, rounding
+from ell12.operators.gram import SMALL
 from ell12.protocols import ColumnLoss, Iterate, Needs, PiecewisePenalty, Point
 from ell12.solvers.gram_descent import GramDescent, minimise_by_models
 from ell12.solvers.homotopy import ROUNDING, Homotopy
@@ -18,8 +19,9 @@ from ell12.solvers.newton import LARGEST, EvaluatedPoint, PiecewiseProblem, Supp
 from ell12.solvers.proximal_gradient import NonmonotoneAPG
 from ell12.solvers.proximal_step import ProximalStep, objective, rise
 
-# A working set holds this number of violating columns, where there are as many, even if the support is smaller.
-VIOLATING = 100
+# A working set holds this number of violating columns, where there are as many, even if the support is smaller; of
+# a path, solutions with no more entries are sought from that of the Lasso too (results/race_sparse).
+FEW = 100
 # The violation within a working set is brought down to this fraction between two gradients of all columns.
 CLOSER = 0.1
 # Where the penalty's negative curvature exceeds this fraction of the loss's curvature, there are many minima, of
@@ -27,9 +29,6 @@ CLOSER = 0.1
 # nmAPG, chooses (results/race). Beyond LATE nmAPG goes on to its end. With 1 in place of 2, of 360 problems under
 # MCP 129 have lower minima and 33 higher ones, but a plain fit on 200 x 500 takes 77 iterations in place of 20.
 CURVED, LATE = 0.05, 2.0
-# Up to this number of entries of A a step of nmAPG in all columns costs little, and losses that are not quadratic
-# have worse minima however little the penalty is curved; a homotopy costs no more than a factorization there.
-SMALL = 2**21
 # From an initial violation of this many times alpha on, an exact path may be followed.
 FAR = 100
 # `SupportNewton` works on some columns for this number of steps before the gradient in the others is computed.
@@ -151,7 +150,7 @@ class _Columns(PiecewiseProblem):
             if path.left > 0 or value >= reached or path.violation(tangent) <= ROUNDING * penalty.alpha:
                 break
             reached = value
-            path.lean(tangent)
+            path.add_tangent(tangent)
         return self.lower(loss.point(best.point.x), current)
 
     def newton_iterates(self, current: EvaluatedPoint, ending: Ending) -> _Iterates:
@@ -185,7 +184,7 @@ class _Columns(PiecewiseProblem):
         """
         inside = (current.x != 0) | self.unpenalised
         outside = np.flatnonzero(~inside & (current.slope != 0))
-        room = max(most, VIOLATING, int(np.count_nonzero(inside)))
+        room = max(most, FEW, int(np.count_nonzero(inside)))
         if outside.size > room:
             outside = outside[np.argpartition(-np.abs(current.slope[outside]), room)[:room]]
         inside[outside] = True
@@ -204,16 +203,17 @@ class _Columns(PiecewiseProblem):
         model = GramDescent(loss.hessian(current.point, columns), x[columns], current.gradient[columns])
         solved = model.solve(penalty, target)
         self.ratio = model.curvature_ratio(penalty)
+        # Under losses that are not quadratic minima are worse however little the penalty is curved.
         curved = self.ratio > (CURVED if loss.is_quadratic or not self.is_small else 0.0)
         if curved and current.violation > CLOSER * self.penalty.alpha:
             return current, "curved"
         if loss.is_quadratic:
             point = loss.point_within(_with_entries(x, columns, model.x), columns)
         else:
-            start = Point(x[columns], current.point.prediction)
-            given = loss.restrict(columns), penalty, start, current.gradient[columns], target
-            inner, _, solved = minimise_by_models(*given)
-            point = Point(_with_entries(x, columns, inner.x), inner.prediction)
+            inner, start = loss.restrict(columns), Point(x[columns], current.point.prediction)
+            start = min(inner.point(model.x), start, key=lambda point: objective(inner, penalty, point))
+            end, _, solved = minimise_by_models(inner, penalty, start, inner.gradient(start), target)
+            point = Point(_with_entries(x, columns, end.x), end.prediction)
         return self._better(self.evaluate(point), current), "done" if solved else "unsolved"
 
     def _is_dependent(self, current: EvaluatedPoint, columns: Any) -> bool:
@@ -224,7 +224,7 @@ class _Columns(PiecewiseProblem):
         paper's problem descent took 0.03 s with 420 of 500 in use and 3 s with 490, the homotopy 0.15 and 0.4 s).
         """
         rows = current.point.prediction.shape[0]
-        many = rows <= VIOLATING or np.count_nonzero(current.x) > 0.9 * rows
+        many = rows <= FEW or np.count_nonzero(current.x) > 0.9 * rows
         return self.may_follow and columns.size > rows and bool(many)
 
     def _better(self, new: EvaluatedPoint, current: EvaluatedPoint) -> EvaluatedPoint | None:
