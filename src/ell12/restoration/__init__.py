@@ -5,7 +5,7 @@ from ell12.restoration.known_operator import deblur_tv, reconstruct_mri, restore
 from ell12.restoration.restore import Restoration
 from ell12.restoration.sigma import estimate_sigma
 from ell12.restoration.smoothed_gradient import SmoothedGradient
-from ell12.restoration.splitting import AlternatingMinimization, GrowingADMM, TotalVariationDCA
+from ell12.restoration.splitting import AlternatingMinimization, GrowingADMM
 from ell12.restoration.total_variation import TotalVariationL12
 
 __all__ = [
@@ -13,7 +13,6 @@ __all__ = [
     "GrowingADMM",
     "Restoration",
     "SmoothedGradient",
-    "TotalVariationDCA",
     "TotalVariationL12",
     "deblur_tv",
     "denoise_tv",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import math
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np  # noqa: F401 -- for the examples
 
@@ -25,17 +26,14 @@ from ell12.checks import check_entries, check_flags
 from ell12.minimization import Run
 from ell12.operators import adjoint, adjoint_product, as_operator, dtype_of, input_shape, output_shape, product
 from ell12.operators import image_operators as maps
-from ell12.protocols import Array
+from ell12.protocols import Array, Iterate, Needs, Point
 from ell12.restoration.pixels import as_image, as_mask, channels_first, mask_like, without_unknown
 from ell12.restoration.restore import ImageProblem, Options, documented
 from ell12.restoration.sigma import noise_level
-from ell12.restoration.splitting import TotalVariationDCA
+from ell12.restoration.smoothed_gradient import ImageLoss, VariationPenalty
+from ell12.restoration.splitting import Splitting
 from ell12.restoration.strength_choice import strength_for_deblurring
 from ell12.restoration.total_variation import TotalVariationL12
-
-# Coefficients without noise are completed by convex problems of 100 steps each, the first being total variation.
-# So the head phantom of 256 x 256 pixels is found from 12 radial lines.
-NOISE_FREE_SOLVER = TotalVariationDCA(inner_tol=1e-5, inner_max_iter=100, convex_start=True, least_gain=3e-4)
 
 
 @documented(0.005)
@@ -128,8 +126,8 @@ def reconstruct_mri(
         True where a coefficient is measured, the zero frequency first (``ifftshift`` of a centred mask).
     alpha : float, "held-out" or None, optional
         As in `denoise_tv`. None needs ``sigma``; with ``sigma=0`` the coefficients are kept as they are, to a
-        millionth, and the true objective is minimised by `TotalVariationDCA`, unless smoothing, ``solver`` or the
-        boundary ask for something else.
+        millionth, and the true objective is minimised by a sequence of convex problems, of which total variation
+        is the first, unless smoothing, ``solver`` or the boundary ask for something else.
     real : bool, optional
         Whether the image is real; complex by default, unless there are ``bounds``.
     {shared}
@@ -152,7 +150,7 @@ def reconstruct_mri(
     options = Options(alpha, penalty, sigma, "squared", channel_axis, solver, tol, max_iter, run, return_result)
     automatic = options.alpha is None and solver is None and penalty.smoothing is None
     if automatic and sigma == 0 and penalty.boundary == "periodic":
-        options = replace(options, solver=NOISE_FREE_SOLVER)
+        options = replace(options, solver=ConvexProblems())
     check_flags(real=False if real is None else real)
     refuse_masked(data, "data")
     mask = as_mask(mask)
@@ -223,6 +221,36 @@ def restore_tv(
         raise ValueError(f"y must have shape {output_shape(A)} to fit A, got {tuple(y.shape)}")
     y, ndim = namespace(y).reshape(y, output_shape(A)), len(input_shape(A)) - (channel_axis is not None)
     return ImageProblem(y, A, first_image(A, y), ndim, options).restore()
+
+
+@dataclass(frozen=True)
+class ConvexProblems:
+    """Total variation, then convex problems in which the subtracted norm is linear, each by ADMM from the last.
+
+    For coefficients without noise: the head phantom of 256 x 256 pixels is found from 12 radial lines. It ends
+    after two problems that did not lower the objective by ``least_gain`` of it.
+    """
+
+    smooths: ClassVar[bool] = False
+    needs: ClassVar[Needs] = Needs(ImageLoss, VariationPenalty)
+
+    inner_tol: float = 1e-5
+    inner_max_iter: int = 100
+    least_gain: float = 3e-4
+
+    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
+        """Yield one iterate per convex problem, and None after each step within one."""
+        split = Splitting(loss, penalty, start.x)
+        rho = 10 * (penalty.alpha or 0.1) / split.unit  # a threshold of a tenth of the range
+        slope, best, idle = 0 * start.x, math.inf, 0
+        while idle < 2:
+            yield from split.convex_steps(rho, slope, self.inner_tol, self.inner_max_iter)
+            point = loss.point(penalty.project(split.x))
+            objective = loss.value(point) + penalty.value(point.x)
+            last, slope = slope, adjoint_product(split.D, penalty.relief(split.W))
+            yield Iterate(point, objective, penalty.size(slope - last))
+            idle = 0 if objective < (1 - self.least_gain) * best else idle + 1
+            best = min(best, objective)
 
 
 def _on_images(A: Any) -> tuple[Any, Any]:
