@@ -120,13 +120,9 @@ class Wish:
 
     def as_json(self) -> Row:
         """As the provenance keeps it."""
-        asked = {
-            "experiments": list(self.names),
-            "preset": self.preset,
-            "seed": self.seed,
-            "images": list(names()),
-        }
-        return {"command": shlex.join(self.words())} | asked | {"repeats": self.repeats, "only": list(self.only)}
+        asked = {"command": shlex.join(self.words()), "experiments": list(self.names), "preset": self.preset}
+        asked |= {"seed": self.seed, "images": list(names())}
+        return asked | {"repeats": self.repeats, "only": list(self.only)}
 
     def words(self) -> list[str]:
         """The command, but for the folder that the rows go to."""
@@ -174,9 +170,7 @@ def _rows_to_keep(folder: Path, wish: Wish, resume: bool) -> list[Row]:
         known = provenance.read(folder)
         earlier = known and {(run["preset"], run["seed"], provenance.images_of(run)) for run in known["runs"]}
         if earlier != {(wish.preset, wish.seed, names())}:
-            raise RunError(
-                f"{folder} holds rows of another preset or seed, or of other pictures: choose another --out"
-            )
+            raise RunError(f"{folder} holds rows of another preset, seed or pictures: choose another --out")
     if damaged:
         rewrite_rows(folder, rows)
     return rows

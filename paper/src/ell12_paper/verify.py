@@ -14,6 +14,8 @@ from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ell12_paper import provenance
 from ell12_paper.rows import FILE, Row, read_rows
 from ell12_paper.studies.images import names
@@ -89,19 +91,14 @@ def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 def _gap(a: Any, b: Any) -> float | None:
     """The difference of two numbers or lists, as a fraction of the largest entry; None where there is none."""
-    ours, theirs = _numbers(a), _numbers(b)
-    if ours is None or theirs is None or len(ours) != len(theirs):
+    try:
+        ours, theirs = np.array(a), np.array(b)
+    except ValueError:  # lists of different lengths in one list
         return None
-    scale = max(map(abs, (*ours, *theirs)), default=0.0)
-    return max(abs(x - y) for x, y in zip(ours, theirs, strict=True)) / scale if scale else 0.0
-
-
-def _numbers(value: Any) -> list[float] | None:
-    """The numbers in a nest of lists; None if it holds anything else."""
-    if not isinstance(value, list):
-        return [value] if is_number(value) else None
-    parts = [_numbers(entry) for entry in value]
-    return None if None in parts else [x for part in parts if part for x in part]
+    if ours.shape != theirs.shape or not {ours.dtype.kind, theirs.dtype.kind} <= set("iuf"):
+        return None
+    scale = max(np.abs(ours).max(initial=0), np.abs(theirs).max(initial=0))
+    return float(np.abs(ours - theirs).max() / scale) if scale else 0.0
 
 
 def is_number(value: Any) -> bool:
@@ -133,14 +130,10 @@ def opened(source: Path) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="ell12-") as name:
         try:
-            with zipfile.ZipFile(source) as archive:
-                for entry in archive.infolist():
-                    if (plain := Path(entry.filename).name) in (FILE, provenance.FILE):
-                        with archive.open(entry) as content, open(Path(name) / plain, "wb") as file:
-                            shutil.copyfileobj(content, file)
+            shutil.unpack_archive(source, name, "zip")
         except (OSError, zipfile.BadZipFile) as error:
             raise RunError(f"{source} is no folder and no zip file of a run: {error}") from None
-        yield Path(name)
+        yield next(Path(name).rglob(FILE), Path(name) / FILE).parent
 
 
 def verify(

@@ -48,16 +48,9 @@ def trials(preset: str, seed: int) -> list[dict[str, Any]]:
     size = size_of(NAME, preset)
     order = product(range(size.n_repeats), READINGS, names(), size.grid, METHODS)
     return [
-        {
-            "study": STRENGTHS,
-            "setup": reading,
-            "image": image,
-            "i": i,
-            "alpha": 0.02 * i,
-            "noise": READINGS[reading],
-        }
-        | {"method": method, "size": size.size, "repeat": repeat, "seed": seed + repeat}
-        | {"max_iter": size.dca_max_iter if method == DCA else size.max_iter}
+        {"study": STRENGTHS, "setup": reading, "image": image, "i": i, "alpha": 0.02 * i}
+        | {"noise": READINGS[reading], "method": method, "size": size.size, "repeat": repeat}
+        | {"seed": seed + repeat, "max_iter": size.dca_max_iter if method == DCA else size.max_iter}
         | {"max_cpu_seconds": size.max_cpu_seconds}
         for repeat, reading, image, i, method in order
         if i in SHOWN or (reading == PAPER_READING and method != ACCURATE)
