@@ -11,23 +11,13 @@ from typing import Any, ClassVar
 
 import numpy as np  # noqa: F401 -- for the examples
 
-from ell12.backend import (
-    as_floating,
-    inner,
-    is_array,
-    is_complex,
-    is_numpy,
-    namespace,
-    real_dtype,
-    refuse_masked,
-    to_device_of,
-)
+from ell12.backend import as_floating, is_array, is_complex, is_numpy, namespace, real_dtype, to_device_of
 from ell12.checks import check_entries, check_flags
 from ell12.minimization import Run
-from ell12.operators import adjoint, adjoint_product, as_operator, dtype_of, input_shape, output_shape, product
+from ell12.operators import adjoint, adjoint_product, as_operator, dtype_of, input_shape, output_shape
 from ell12.operators import image_operators as maps
 from ell12.protocols import Array, Iterate, Needs, Point
-from ell12.restoration.pixels import as_image, as_mask, channels_first, mask_like, without_unknown
+from ell12.restoration.pixels import as_image, as_mask, channels_first, first_image, mask_like, without_unknown
 from ell12.restoration.restore import ImageProblem, Options, documented
 from ell12.restoration.sigma import noise_level
 from ell12.restoration.smoothed_gradient import ImageLoss, VariationPenalty
@@ -151,11 +141,10 @@ def reconstruct_mri(
     automatic = options.alpha is None and solver is None and penalty.smoothing is None
     if automatic and sigma == 0 and penalty.boundary == "periodic":
         options = replace(options, solver=ConvexProblems())
-    check_flags(real=False if real is None else real)
-    refuse_masked(data, "data")
+    check_flags(optional=True, real=real)
     mask = as_mask(mask)
     with contextlib.suppress(ValueError):  # the samples alone have another shape
-        data = without_unknown(data, mask_like(mask, data, channel_axis))
+        data = without_unknown(data, mask_like(mask, data, channel_axis), "data")
     y, _ = channels_first(as_image(data, "data"), channel_axis)
     real = penalty.bounds is not None if real is None else real
     y, A = fourier_samples(y, mask, channel_axis is not None, real)
@@ -295,21 +284,3 @@ def fourier_samples(y: Array, mask: Array, channels: bool, real: bool) -> tuple[
     xp = namespace(y)
     y = y if is_complex(y) else y + xp.zeros_like(y) * 1j
     return (xp.stack([xp.real(y), xp.imag(y)], axis=-1), maps.RealInput(A)) if real else (y, A)
-
-
-def first_image(A: Any, y: Array) -> Array:
-    """A constant plus the adjoint of what it leaves of the data, scaled to fit: it follows shifts and units."""
-    x = adjoint_product(A, y)
-    flat = namespace(x).ones_like(x)
-    image = product(A, flat)
-    level = _fit(image, y)
-    left = y - level * image
-    rest = adjoint_product(A, left)
-    return level * flat + _fit(product(A, rest), left) * rest
-
-
-def _fit(image: Array, y: Array) -> complex:
-    """The factor by which an image of A comes nearest to the data; a real one for real data."""
-    square = inner(image, image) or 1.0
-    fit = inner(image, y) / square
-    return complex(fit, inner(1j * image, y) / square) if is_complex(image) and is_complex(y) else fit

@@ -14,6 +14,7 @@ from ell12.backend import (
     as_floating,
     as_numpy,
     indices_like,
+    inner,
     is_array,
     is_complex,
     is_half,
@@ -23,8 +24,8 @@ from ell12.backend import (
     refuse_masked,
 )
 from ell12.checks import check_container, naming
+from ell12.operators import adjoint_product, product, sent_to_device_of
 from ell12.operators import image_operators as maps
-from ell12.operators import sent_to_device_of
 from ell12.protocols import Array
 
 
@@ -48,7 +49,10 @@ def as_image(image: Any, name: str = "image") -> Array:
     check_container(image, name)
     with naming(name):  # such as rows of different lengths
         image = image if is_array(image) else np.asarray(image)
-    image = as_pixels(image, name)
+    image = as_floating(_scaled(image), name)
+    if is_numpy(image) and image.dtype.char in "gG":  # long double, which neither SciPy nor compiled code takes
+        image = image.astype(np.float64 if image.dtype.char == "g" else np.complex128)
+    image = namespace(image).astype(image, namespace(image).float32) if is_half(image) else image
     if math.prod(image.shape) == 0 or len(image.shape) == 0:
         raise ValueError(f"{name} is empty: its shape is {tuple(image.shape)}")
     if not all_finite(image):
@@ -66,14 +70,6 @@ def refuse_far(image: Any, name: str = "image") -> None:
     if kind in ("dask", "zarr"):
         functions = "ell12.distributed.denoise_tv or inpaint_tv"
         raise TypeError(f"{name} is an array of {kind.title()}: give it to {functions}, or a NumPy array")
-
-
-def as_pixels(image: Array, name: str = "image") -> Array:
-    """The numbers of an image, in floating point."""
-    image = as_floating(_scaled(image), name)
-    if is_numpy(image) and image.dtype.char in "gG":  # long double, which neither SciPy nor compiled code takes
-        return image.astype(np.float64 if image.dtype.char == "g" else np.complex128)
-    return namespace(image).astype(image, namespace(image).float32) if is_half(image) else image
 
 
 def _scaled(image: Array) -> Array:
@@ -135,8 +131,10 @@ def mask_like(mask: Any, image: Any, channel_axis: int | None) -> Array:
     raise ValueError(f"mask of shape {tuple(mask.shape)} does not fit an image of shape {shape}")
 
 
-def without_unknown(image: Any, known: Array) -> Array:
+def without_unknown(image: Any, known: Array, name: str = "image") -> Array:
     """The image with zeros where it is not known."""
+    refuse_masked(image, name)
+    refuse_far(image, name)
     image = image if is_array(image) else np.asarray(image)
     xp = namespace(image)
     return xp.where(known, image, xp.zeros_like(image))
@@ -225,3 +223,21 @@ def by_numpy(A: Any) -> Any:
     if isinstance(A, maps.Convolution | maps.MirroredConvolution):
         return type(A)(as_numpy(A.kernel), A.input_shape)
     return A if isinstance(A, maps.Identity) else None
+
+
+def first_image(A: Any, y: Array) -> Array:
+    """A constant plus the adjoint of what it leaves of the data, scaled to fit: it follows shifts and units."""
+    x = adjoint_product(A, y)
+    flat = namespace(x).ones_like(x)
+    image = product(A, flat)
+    level = _fit(image, y)
+    left = y - level * image
+    rest = adjoint_product(A, left)
+    return level * flat + _fit(product(A, rest), left) * rest
+
+
+def _fit(image: Array, y: Array) -> complex:
+    """The factor by which an image of A comes nearest to the data; a real one for real data."""
+    square = inner(image, image) or 1.0
+    fit = inner(image, y) / square
+    return complex(fit, inner(1j * image, y) / square) if is_complex(image) and is_complex(y) else fit

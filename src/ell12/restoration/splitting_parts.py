@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.fft import dctn, idctn
 
 from ell12.backend import as_array_of, is_complex, is_numpy, namespace, norm
 from ell12.operators import Composition, adjoint_product, product
@@ -135,7 +136,7 @@ def exact_solver(A: Any, penalty: Any, x: Array) -> Solve:
         symbol = fidelity + weight * laplacian + shift
         symbol = xp.where(symbol > 0, symbol, 1)
         if not fourier:
-            return _solve_cosine(right, symbol, axes)
+            return idctn(dctn(right, axes=axes, norm="ortho") / symbol, axes=axes, norm="ortho")
         if is_complex(right):
             return xp.fft.ifftn(xp.fft.fftn(right, axes=axes) / symbol, axes=axes)
         half = symbol[..., : shape[-1] // 2 + 1]  # of a real image the other coefficients are conjugates
@@ -193,11 +194,3 @@ def _fidelity_symbol(A: Any, x: Array) -> Any:
     mirrored = xp.roll(xp.flip(A.mask), (1,) * len(axes), axis=axes)
     both = as_array_of(A.mask, x) + as_array_of(mirrored, x)  # a coefficient of a real image gives its conjugate
     return both / 2
-
-
-def _solve_cosine(right: np.ndarray, symbol: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    from scipy.fft import dctn, idctn
-
-    if is_complex(right):
-        return _solve_cosine(right.real, symbol, axes) + 1j * _solve_cosine(right.imag, symbol, axes)
-    return idctn(dctn(right, axes=axes, norm="ortho") / symbol, axes=axes, norm="ortho")
