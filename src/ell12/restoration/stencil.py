@@ -161,14 +161,13 @@ class Sweep:
         given = [None if a is None else a.reshape(self.images, *self.space) for a in (*old, y, weight, *new)]
         sums = np.zeros((len(self.bands), self.images, 4))
         limits = None if y is None else self.limits  # which a gradient does not need
-        # Read before any band writes, as new may be old.
-        edges = [self._edges(given[:2], len(steps), band) if self.flat else None for band in self.bands]
+        around = self._edges(given[:2], len(steps)) if self.flat else self.planes
 
         def sweep(band: int) -> None:
             for numbers, call in zip(self.numbers, self.calls, strict=True):
-                z, u, *data, new_z, new_u = (None if a is None else a[call] for a in given)
-                rule, rows, around = (self.periodic, numbers, steps, limits), self.rows[band], edges[band]
-                scratch = (rows, self.planes[band] if around is None else around[call])
+                z, u, *data, new_z, new_u = [None if a is None else a[call] for a in given]
+                scratch = (self.rows[band], around[band][call] if self.flat else around[band])
+                rule = (self.periodic, numbers, steps, limits)
                 self.kernel((z, u), *data, rule, self.bands[band], (new_z, new_u), scratch, sums[band, call])
 
         if len(self.bands) == 1:
@@ -178,11 +177,14 @@ class Sweep:
         penalty, loss, square, turn = sums.sum(axis=(0, 1)).tolist()
         return Sums(self.mu * penalty, 0.5 * loss, square, turn)
 
-    def _edges(self, moving: list[Any], count: int, band: tuple[int, int]) -> Array:
-        """Copies of the rows around a band that it needs: images x (z, u) x (above, below)."""
-        rows = np.add.outer((band[0] - count, band[1]), np.arange(count)) % self.space[0]
+    def _edges(self, moving: list[Any], count: int) -> list[Array]:
+        """For each band copies of the rows around it, as new may be old: images x (z, u) x (above, below)."""
+        if len(self.bands) == 1 and not self.periodic:  # then there are none
+            return [np.empty((self.images, 2, 2, 1, self.space[1]), self.dtype)]
+        ends = np.array(self.bands) - (count, 0)
+        rows = (ends[..., None] + np.arange(count)) % self.space[0]
         # In one piece: for another layout the sweep would be compiled anew, and be slow.
-        return np.ascontiguousarray(np.stack([image[:, rows] for image in moving], axis=1))
+        return [np.ascontiguousarray(np.stack([image[:, r] for image in moving], axis=1)) for r in rows]
 
     def _numbers(self, penalty: Any, weight: float) -> tuple[Any, ...]:
         """Those of `ell12.restoration.stencil_compiled.residuals`."""
