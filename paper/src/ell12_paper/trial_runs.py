@@ -120,7 +120,7 @@ class Wish:
 
     def as_json(self) -> Row:
         """As the provenance keeps it."""
-        asked = {"command": shlex.join(self.words()), "experiments": list(self.names), "preset": self.preset}
+        asked: Row = {"command": shlex.join(self.words()), "experiments": list(self.names), "preset": self.preset}
         asked |= {"seed": self.seed, "images": list(names())}
         return asked | {"repeats": self.repeats, "only": list(self.only)}
 

@@ -49,10 +49,7 @@ def as_image(image: Any, name: str = "image") -> Array:
     check_container(image, name)
     with naming(name):  # such as rows of different lengths
         image = image if is_array(image) else np.asarray(image)
-    image = as_floating(_scaled(image), name)
-    if is_numpy(image) and image.dtype.char in "gG":  # long double, which neither SciPy nor compiled code takes
-        image = image.astype(np.float64 if image.dtype.char == "g" else np.complex128)
-    image = namespace(image).astype(image, namespace(image).float32) if is_half(image) else image
+    image = as_pixels(image, name)
     if math.prod(image.shape) == 0 or len(image.shape) == 0:
         raise ValueError(f"{name} is empty: its shape is {tuple(image.shape)}")
     if not all_finite(image):
@@ -70,6 +67,14 @@ def refuse_far(image: Any, name: str = "image") -> None:
     if kind in ("dask", "zarr"):
         functions = "ell12.distributed.denoise_tv or inpaint_tv"
         raise TypeError(f"{name} is an array of {kind.title()}: give it to {functions}, or a NumPy array")
+
+
+def as_pixels(image: Array, name: str = "image") -> Array:
+    """The numbers of an image, in floating point."""
+    image = as_floating(_scaled(image), name)
+    if is_numpy(image) and image.dtype.char in "gG":  # long double, which neither SciPy nor compiled code takes
+        return image.astype(np.float64 if image.dtype.char == "g" else np.complex128)
+    return namespace(image).astype(image, namespace(image).float32) if is_half(image) else image
 
 
 def _scaled(image: Array) -> Array:

@@ -321,7 +321,7 @@ class ImageProblem:
         falls = solver.smooths and shape.smoothing is None and options.tol > 0
         if tol is None:
             tol = max(options.tol, self.base_tol) if falls else options.tol
-        limits = {"tol": tol, "max_iter": options.max_iter, "run": replace(run or Run(), measure=measure)}
+        limits: dict[str, Any] = {"tol": tol, "max_iter": options.max_iter, "run": replace(run or Run(), measure=measure)}
         result = minimize(loss, penalty, penalty.project(start), solver, **limits)
         if run is None and result.status is Status.STOPPED:
             raise KeyboardInterrupt
