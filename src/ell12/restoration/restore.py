@@ -321,8 +321,9 @@ class ImageProblem:
         falls = solver.smooths and shape.smoothing is None and options.tol > 0
         if tol is None:
             tol = max(options.tol, self.base_tol) if falls else options.tol
-        limits: dict[str, Any] = {"tol": tol, "max_iter": options.max_iter, "run": replace(run or Run(), measure=measure)}
-        result = minimize(loss, penalty, penalty.project(start), solver, **limits)
+        limits: dict[str, Any] = {"tol": tol, "max_iter": options.max_iter}
+        run_of_unknown = replace(run or Run(), measure=measure)
+        result = minimize(loss, penalty, penalty.project(start), solver, run=run_of_unknown, **limits)
         if run is None and result.status is Status.STOPPED:
             raise KeyboardInterrupt
         return result
