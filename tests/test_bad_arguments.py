@@ -50,7 +50,6 @@ CALLS = [
     ("G", lambda: ell12.losses.QuadraticLoss(-np.eye(2), np.ones(2))),
     ("G", lambda: ell12.losses.QuadraticLoss(1e-310 * np.eye(2), np.ones(2))),
     ("c", lambda: ell12.losses.QuadraticLoss(np.eye(2), np.array([1e250, 1.0]))),
-    ("passes", lambda: ell12.solvers.ProxSVRG(passes=0)),
     ("x", lambda: ell12.penalties.TruncatedNuclear(1.0).prox(A[..., None], 1.0)),
     ("x", lambda: ell12.penalties.NoPenalty().prox(RAGGED, 1.0)),
     ("X", lambda: ell12.complete_matrix(pandas.DataFrame(np.full((3, 2), "word")), 1.0)),

@@ -94,6 +94,14 @@ def test_a_signal_that_cannot_be_recovered_is_still_a_solution():
     assert found.residual <= 1e-6 * np.linalg.norm(A @ x)
 
 
+def test_restarts_find_a_signal_that_the_first_answer_is_not():
+    random = np.random.default_rng(1005)
+    A = np.cos(2 * np.pi * random.random((64, 1)) * np.arange(1, 257) / 10)
+    A, x = A / np.linalg.norm(A, axis=0), np.zeros(256)
+    x[random.permutation(256)[:8]] = random.standard_normal(8)
+    np.testing.assert_allclose(recover_sparse(A, A @ x), x, atol=1e-9)
+
+
 def test_any_penalty_with_a_convex_part_and_no_strength_is_taken():
     A, x = problem()
     np.testing.assert_allclose(recover_sparse(A, A @ x, penalty=MCP()), x, atol=1e-8)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict, Unpack, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ell12.backend import as_numpy, is_numpy, norm
+from ell12.backend import count_true, is_numpy, norm
 from ell12.checks import check_counts, check_flags, check_scalars
 from ell12.losses import SquaredLoss
 from ell12.minimization import Result, Run, minimize
+from ell12.minimization.solver_choice import check_kind, unmet
 from ell12.operators.krylov import conjugate_gradients
 from ell12.penalties import L12
-from ell12.protocols import Array, DifferencePenalty, missing, with_alpha
+from ell12.protocols import Array, DifferencePenalty, with_alpha
+from ell12.solvers import Restarts
+from ell12.solvers.newton import LARGEST
 
 # Without noise the strength falls to this fraction of the largest, far below what is asked of x. A residual of it
 # relative to b, and an entry of x relative to the largest, count as none. Rates of exact recovery are then those
@@ -59,22 +62,11 @@ class Recovery:
     result: Result | None = None
 
 
-class _Options(TypedDict, total=False):
-    penalty: Any
-    tol: float
-    max_iter: int
-    run: Run | None
-
-
 @overload
-def recover_sparse(
-    A: Any, b: Any, noise: float = ..., *, return_result: Literal[True], **options: Unpack[_Options]
-) -> Recovery: ...
+def recover_sparse(A: Any, b: Any, noise: float = 0, *, return_result: Literal[True], **more: Any) -> Recovery: ...
 @overload
-def recover_sparse(
-    A: Any, b: Any, noise: float = ..., *, return_result: Literal[False] = ..., **options: Unpack[_Options]
-) -> NDArray[Any]: ...
-def recover_sparse(
+def recover_sparse(A: Any, b: Any, noise: float = 0, **more: Any) -> NDArray[Any]: ...
+def recover_sparse(  # type: ignore[misc]  # the signatures above name the options in one word
     A: Any,
     b: Any,
     noise: float = 0.0,
@@ -91,7 +83,9 @@ def recover_sparse(
 
     The problem ``1/2 ||A x - b||^2 + penalty(x)`` is solved at decreasing alpha, from the convex solution
     on, until the residual meets the noise. Without noise alpha falls to next to nothing, and x is
-    then corrected on its support, so that ``A x = b`` holds to rounding.
+    then corrected on its support, so that ``A x = b`` holds to rounding. Where more than half as many entries as
+    there are rows are needed, so that x need not be the sparsest solution, and columns in use are alike, up to 200
+    random starts search for a sparser one, as `ell12.solvers.Restarts` does.
 
     Parameters
     ----------
@@ -141,9 +135,7 @@ def recover_sparse(
     loss = SquaredLoss(A, b).for_run()
     if len(loss.b.shape) != 1:
         raise ValueError(f"b must be a vector, got shape {tuple(loss.b.shape)}: recover its columns one by one")
-    lacking = ", ".join(missing(penalty, DifferencePenalty))
-    if lacking:
-        raise TypeError(f"recover_sparse needs a penalty with a convex part; {penalty!r} lacks {lacking}")
+    check_kind(penalty, "penalty", DifferencePenalty, "L12()")
     if penalty.alpha is not None:
         raise ValueError(f"recover_sparse finds alpha: give {type(penalty).__name__}() without alpha")
     options = {"tol": tol, "max_iter": max_iter, "run": run}
@@ -204,19 +196,17 @@ class _Search:
         self.loss, self.penalty, self.noise, self.options = loss, penalty, noise, options
         self.x, self.alpha = loss.start(), 0.0
         self.result: Result | None = None
-        self.size = norm(loss.b)
+        self.size, self.at_hand = norm(loss.b), is_numpy(loss.b) and loss.has_columns
         self.top = with_alpha(penalty.convex, 0.0).violation(self.x, loss.gradient(loss.point(self.x)))
-        self.at_hand = is_numpy(loss.b) and loss.has_columns
 
     def recovery(self) -> Recovery:
         """The vector that meets the noise, or what comes close to it."""
         if self.size > self.noise and self.top > 0:
             self._meet_noise() if self.noise > 0 else self._follow_down()
         residual, bound = self._residual(), self.noise * (1 + MEETS) if self.noise > 0 else LOWEST * self.size
-        met, count = residual <= bound, int(np.count_nonzero(as_numpy(self.x)))
-        asked = f"the noise of {self.noise:.3g}" if self.noise > 0 else f"{bound:.3g}, a millionth of ||b||"
+        met, count = residual <= bound, count_true(self.x != 0)
         said = f"The residual of x, {count} entries of which are not zero, is {residual:.3g},"
-        message = f"{said} {'at most' if met else 'above'} {asked}."
+        message = f"{said} {'at most' if met else 'above'} {bound:.3g}, which was asked for."
         return Recovery(self.x, residual, self.noise, self.alpha, count, met, message, self.result)
 
     def _residual(self) -> float:
@@ -239,13 +229,30 @@ class _Search:
             for fraction in 10.0 ** -np.arange(1, 5):
                 self._solve(fraction, convex=True)
             self._solve(fraction)
-        fraction = LOWEST
-        self._solve(fraction)
-        self._correct()
-        while self.at_hand and self._residual() > LOWEST * self.size and fraction > np.finfo(float).eps ** 0.75:
-            self.x, fraction = self.loss.start(), 0.01 * fraction  # far from stationary: it is followed exactly
+        for fraction in (LOWEST, 1e-8, 1e-10, 1e-12):
+            self.x = self.loss.start() if self.at_hand else self.x  # far from stationary: it is followed exactly
             self._solve(fraction)
             self._correct()
+            if fraction == LOWEST and self.at_hand and not self._is_sparsest():
+                self._restart()
+            if not self.at_hand or self._residual() <= LOWEST * self.size:
+                return
+
+    def _is_sparsest(self) -> bool:
+        """Whether Ax = b with entries for at most half of the rows: in general no other x has as few."""
+        return 2 * count_true(self.x != 0) <= self.loss.b.shape[0] and self._residual() <= LOWEST * self.size
+
+    def _restart(self) -> None:
+        """Search for the sparsest x among local minima at 0.03 of the largest strength, from random starts."""
+        if self.x.size > LARGEST or unmet(Restarts(), self.loss, self.penalty, self.x):
+            return
+        before, zero = (self.x, self.alpha), self.loss.point(self.loss.start())
+        for _, point in Restarts().minima(self.loss, with_alpha(self.penalty, 0.03 * self.top), zero):
+            self.x = point.x
+            self._correct()
+            if self._is_sparsest():
+                return
+        self.x, self.alpha = before
 
     def _meet_noise(self) -> None:
         """Let the strength fall by tens until the residual is below the noise, then halve the bracket."""
@@ -270,8 +277,7 @@ class _Search:
             before, old = self._residual(), self.x
             missing = self.loss.b - self.loss.point(old).prediction
             moved = old + (self._by_columns if self.at_hand else self._by_products)(missing, old != 0)
-            size = abs(moved)
-            self.x = moved * (size > LOWEST * float(size.max()))
+            self.x = moved * (abs(moved) > LOWEST * float(abs(moved).max()))
             if self._residual() > max(before, LOWEST * self.size) or not math.isfinite(self.penalty.value(self.x)):
                 self.x = old
                 return
@@ -280,22 +286,17 @@ class _Search:
     def _by_columns(self, missing: Any, support: Any) -> Any:
         """By least squares: the shortest correction that does, as exact ones are long for dependent columns."""
         columns, found = np.flatnonzero(support), np.zeros_like(self.x)
-        if columns.size:
-            inside = self.loss.restrict(columns).point(np.eye(columns.size, dtype=found.dtype)).prediction
-            kind = found.dtype if found.dtype.char in "fdFD" else np.float64
-            for power in (0.25, 0.5, 0.75):
-                # Singular values below a power of the rounding count as none.
-                rounding = np.finfo(float).eps ** power
-                found[columns] = np.linalg.lstsq(inside.astype(kind), missing.astype(kind), rcond=rounding)[0]
-                if norm(inside @ found[columns] - missing) <= 0.1 * LOWEST * self.size:
-                    break
+        inside = self.loss.restrict(columns).point(np.eye(columns.size, dtype=found.dtype)).prediction
+        kind = found.dtype if found.dtype.char in "fdFD" else np.float64
+        for power in (0.25, 0.5, 0.75):  # singular values below a power of the rounding count as none
+            rounding = np.finfo(float).eps ** power
+            found[columns] = np.linalg.lstsq(inside.astype(kind), missing.astype(kind), rcond=rounding)[0]
+            if norm(inside @ found[columns] - missing) <= 0.1 * LOWEST * self.size:
+                break
         return found
 
     def _by_products(self, missing: Any, support: Any) -> Any:
         """By conjugate gradients on the support."""
-
-        def normal(v: Any) -> Any:
-            return support * self.loss.gradient_of(self.loss.point(support * v).prediction + 0 * self.loss.b)
-
-        right = support * self.loss.gradient_of(missing)
-        return conjugate_gradients(normal, right, tol=1e-13, max_iter=self.options["max_iter"])
+        images, back = (lambda v: self.loss.point(support * v).prediction), self.loss.gradient_of
+        steps = {"tol": 1e-13, "max_iter": self.options["max_iter"]}
+        return conjugate_gradients(lambda v: support * back(images(v)), support * back(missing), **steps)

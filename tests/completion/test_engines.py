@@ -185,8 +185,7 @@ def test_values_and_gradients_are_those_of_the_known_errors():
     assert loss.value(point) == pytest.approx(0.5 * np.sum(errors**2), rel=1e-13)
     np.testing.assert_allclose(loss.gradient(point).toarray(), errors, atol=1e-13)
     above = loss.value(other) - loss.value(point) - np.sum(errors * (y.to_array() - x.to_array()))
-    assert loss.divergence(other, point) == pytest.approx(above, rel=1e-10)
-    assert above <= loss.lipschitz() / 2 * np.sum((y.to_array() - x.to_array()) ** 2)
+    assert 0 <= above <= loss.lipschitz() / 2 * np.sum((y.to_array() - x.to_array()) ** 2)
 
 
 def test_a_start_that_does_not_fit_is_named():

@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from ell12 import L12, L12Classifier, L12ClassifierCV, L12Regressor, L12RegressorCV, NonmonotoneAPG
+from ell12 import (
+    L12,
+    L12Classifier,
+    L12ClassifierCV,
+    L12CoxRegressorCV,
+    L12Regressor,
+    L12RegressorCV,
+    NonmonotoneAPG,
+)
 
 
 def data():
@@ -57,10 +65,22 @@ def test_constant_columns_of_a_sparse_matrix_leave_the_others_as_they_are():
         assert np.allclose(np.ravel(model.coef_)[varying], np.ravel(plain.coef_), atol=1e-7)
 
 
-def test_scores_that_are_no_numbers_choose_no_alpha():
+@pytest.mark.parametrize("score", [np.nan, None, "word", np.ones(3), [1.0, 2.0], 1j, {"a": 1.0}, ValueError("?")])
+def test_a_scoring_that_gives_no_number_is_refused_by_name(score):
     X, y = data()
-    with pytest.raises(ValueError, match="scoring must give numbers"):
-        L12ClassifierCV(alphas=3, scoring=lambda model, X, y: np.nan).fit(X, y > 0)
+
+    def scoring(model, X, y):
+        if isinstance(score, Exception):
+            raise score
+        return score
+
+    for model in (L12RegressorCV(alphas=3, scoring=scoring), L12CoxRegressorCV(alphas=3, scoring=scoring)):
+        with pytest.raises(ValueError, match="scoring must give numbers"):
+            model.fit(X, np.exp(y))
+
+
+def test_an_alpha_whose_score_is_nan_is_not_chosen():
+    X, y = data()
 
     def dense_only(model, X, y):
         return 1.0 if model.coef_.any() else np.nan

@@ -8,6 +8,7 @@ import ell12.losses.sum_over_rows
 import ell12.path.paths
 import ell12.solvers.working_set
 from ell12 import L12, HuberLoss, LogisticLoss, PoissonLoss, SquaredLoss, l12_path, solution_path
+from ell12.losses.sum_over_rows import HostView
 
 LOSSES = {
     "squared": lambda A, b, send: SquaredLoss(send(A), send(b), sample_weight=send(np.linspace(0.5, 2, b.size))),
@@ -30,7 +31,7 @@ def data(seed=0, m=60, n=200, noise=0.1, dtype=np.float64):
 @pytest.fixture
 def far(monkeypatch):
     """All arrays but NumPy's count as those of a device, however small."""
-    monkeypatch.setattr(ell12.losses.sum_over_rows, "FETCHED_WHOLE", 0)
+    monkeypatch.setattr(ell12.losses.sum_over_rows, "SMALL", 0)
     monkeypatch.setattr(ell12.losses.sum_over_rows, "on_accelerator", lambda A: not isinstance(A, np.ndarray))
 
 
@@ -60,6 +61,24 @@ def test_a_path_of_every_loss_seen_from_the_host_is_that_of_numpy(far, each_libr
     assert type(seen) is type(there.A)
     np.testing.assert_allclose(found, alphas, rtol=1e-9)
     np.testing.assert_allclose(each_library.to_numpy(seen), coefs, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_a_view_from_the_host_has_the_numbers_of_the_loss(kind):
+    torch = pytest.importorskip("torch")
+    A, b = data(m=30, n=12)
+    here, view = LOSSES[kind](A, b, np.asarray), HostView(LOSSES[kind](A, b, torch.as_tensor))
+    x, some, v = np.linspace(-0.2, 0.2, 12), np.array([7, 1, 4]), np.array([1.0, -2.0, 0.5])
+
+    def numbers(loss):
+        point, base = loss.point(x), loss.point(0 * x)
+        parts = loss.gradient(point), loss.curvature(point), loss.hessian(point, some)
+        yield from (*parts, loss.hessian_product(point, some)(v), loss.hessian(point, some, some[:1]))
+        yield from (loss.value(point), loss.divergence(point, base), loss.lipschitz())
+
+    for found, expected in zip(numbers(view), numbers(here), strict=True):
+        assert type(found) is type(expected)
+        np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
 def test_a_path_over_a_tensor_reads_it_a_few_times(far, products, monkeypatch):

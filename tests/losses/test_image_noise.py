@@ -31,6 +31,8 @@ def test_values_and_gradients_are_those_of_the_definition(kind):
     assert loss.start().shape == x.shape
     slopes = [loss.value(loss.point(x + e)) - loss.value(loss.point(x - e)) for e in 1e-6 * np.eye(len(x))]
     np.testing.assert_allclose(loss.gradient(loss.point(x)), np.array(slopes) / 2e-6, rtol=1e-6)
+    if kind == "counts":
+        np.testing.assert_allclose(loss.curvature(loss.point(x)), 0.3 * weight * b / (A @ x) ** 2)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -373,7 +373,7 @@ def test_the_hessian_of_no_columns_is_empty():
 
 def test_losses_that_join_rows_are_refused_where_rows_come_in_parts():
     for kind in (CoxLoss, MultinomialLoss):
-        with pytest.raises(TypeError, match=f"{kind.__name__} joins several predictions"):
+        with pytest.raises(TypeError, match=f"a sum over rows; got {kind.__name__}"):
             RowsLoss([(A, CLASSES)], kind)
     for name in ("efron", "multinomial"):
         with pytest.raises(TypeError, match="lacks batches"):
@@ -383,19 +383,11 @@ def test_losses_that_join_rows_are_refused_where_rows_come_in_parts():
 SMALL, LABELS = A[:3, :2], np.array([1.0, -1.0, 1.0])
 BASIC = {"squared": SquaredLoss, "logistic": LogisticLoss, "huber": HuberLoss}
 BAD = [
-    *(
-        (kind, (SMALL, b), {}, r"^b must have shape \(3,\) to fit A")
-        for kind in BASIC
-        for b in (np.ones(2), 1.0, [])
-    ),
-    *((kind, (np.zeros(s), np.ones(s[0])), {}, "^A is empty") for kind in BASIC for s in ((0, 2), (3, 0), (0, 0))),
-    *((kind, (SMALL + 0j, LABELS), {}, "needs real A") for kind in ("logistic", "huber")),
-    *((kind, (SMALL, LABELS + 0j), {}, "needs real b") for kind in ("logistic", "huber")),
-    *(
-        (kind, (SMALL, LABELS), {"sample_weight": bad}, "^sample_weight must")
-        for kind in BASIC
-        for bad in ([1.0, -1.0, 1.0], [1.0, math.nan, 1.0], [1.0, math.inf, 1.0], [1.0, 1.0], 2.0, [1j, 1, 1])
-    ),
+    *(("squared", (SMALL, b), {}, r"^b must have shape \(3,\) to fit A") for b in (np.ones(2), 1.0, [])),
+    *(("squared", (np.zeros(s), np.ones(s[0])), {}, "^A is empty") for s in ((0, 2), (3, 0), (0, 0))),
+    ("logistic", (SMALL + 0j, LABELS), {}, "needs real A"),
+    ("huber", (SMALL, LABELS + 0j), {}, "needs real b"),
+    *(("huber", (SMALL, LABELS), {"sample_weight": w}, "^sample_weight must") for w in ([1, -1, 1], [1, 1], 2.0)),
     *(("logistic", (SMALL, b), {}, "b must hold two labels") for b in ([1, 2, 1], [0, -1, 1], [0.5, 0.5, 1])),
     ("poisson", (A, -np.ones(ROWS)), {}, "b must hold counts"),
     ("multinomial", (A, CLASSES - 1), {}, "b must be a vector of the numbers of classes"),
@@ -405,6 +397,9 @@ BAD = [
     ("cox", (A, TIMES, 2 * EVENTS), {}, "event must hold 0 and 1 only"),
     ("cox", (A, np.full(ROWS, np.inf), EVENTS), {}, "time"),
     ("cox", (A, TIMES, 0 * EVENTS), {}, "no event of positive weight"),
+    ("cox", (A, TIMES[:3]), {}, "event must have shape"),
+    ("cox", (A, TIMES[:3], EVENTS), {}, "time must be a NumPy array of shape"),
+    ("multinomial", (A, CLASSES), {"sample_weight": WEIGHTS[:3]}, "sample_weight must have shape"),
 ]
 
 
@@ -417,5 +412,10 @@ def test_wrong_data_are_refused_by_name(kind, arguments, options, message):
 
 def test_foreign_observations_of_a_numpy_matrix_are_refused():
     strict = pytest.importorskip("array_api_strict")
+    one, two = strict.asarray([[1.0]]), strict.asarray([-1.0])
     with pytest.raises(TypeError, match="b must be a NumPy array"):
-        SquaredLoss(np.eye(2), strict.asarray([1.0, 2.0]))
+        SquaredLoss(np.eye(1), two)
+    with pytest.raises(ValueError, match="sample_weight must hold"):
+        SquaredLoss(one, two, sample_weight=two)
+    with pytest.raises(TypeError, match="CoxLoss needs NumPy arrays"):
+        CoxLoss(one, [1.0])

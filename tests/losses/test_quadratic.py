@@ -39,6 +39,7 @@ def test_some_entries_alone_share_predictions_with_the_whole():
     assert few.value(point) == pytest.approx(rows.value(rows.point(x)))
     np.testing.assert_allclose(few.gradient(point), rows.gradient(rows.point(x))[COLUMNS])
     np.testing.assert_allclose(few.hessian(point), rows.hessian(rows.point(x), COLUMNS))
+    np.testing.assert_allclose(products.hessian_product(whole, COLUMNS)(point.x), few.hessian(point) @ point.x)
     np.testing.assert_allclose(products.hessian(whole, COLUMNS), rows.hessian(rows.point(x), COLUMNS))
     again = few.restrict(np.array([2]))
     np.testing.assert_allclose(again.hessian(point), products.G[5:6, 5:6])

@@ -100,6 +100,7 @@ PAIR = "blocks must be an iterable|block 0: blocks must be pairs"
         ([(np.ones((2, 3)), [1.0, 2.0]), (np.ones((2, 2)), [1.0, 2.0])], "block 1: it has 2 columns"),
         ([(np.ones((2, 3)), [1.0, 2.0]), (np.full((2, 3), np.nan), [1.0, 2.0])], "block 1: A holds NaN"),
         ([(np.ones((2, 3)), [1.0])], "block 0: b must have shape"),
+        (iter([(np.ones((2, 3)), [1.0, 2.0])]), "blocks can be read once only"),
         *(
             (chunks, PAIR)
             for chunks in (None, 3, [(np.eye(2),)], (np.eye(2), [1, 2]), [(np.eye(2), [1, 2], None, 0)])

@@ -105,9 +105,10 @@ def test_kill_loses_no_more_than_the_interval(problem, tmp_path, seed):
     path, seconds = tmp_path / "fit.npz", 0.2
     command = [sys.executable, str(SLOW_RUN), str(path), str(seconds)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        # Each line is an iteration of at least ten milliseconds: the interval has passed twice before the kill.
-        lines = [process.stdout.readline() for _ in range(np.random.default_rng(seed).integers(50, 100))]
-        process.send_signal(signal.SIGKILL)
+        try:  # A line is an iteration of ten milliseconds or more: the interval has passed twice before the kill.
+            lines = [process.stdout.readline() for _ in range(np.random.default_rng(seed).integers(50, 100))]
+        finally:
+            process.kill()
         lines += process.stdout.readlines()
     times = {int(n): float(t) for n, t in (line.split() for line in lines if line.endswith("\n"))}
     kept = len(saved(path, problem[0].start()).history["objective"]) - 1
@@ -127,14 +128,16 @@ def test_an_interruption_at_any_moment_leaves_a_result_and_a_whole_checkpoint(pr
 
     def stop(history):
         if len(history["objective"]) == 2:
-            signal.setitimer(signal.ITIMER_REAL, delay)
+            # Python drops what a destructor raises, such as that of a file: one presses again.
+            signal.setitimer(signal.ITIMER_REAL, delay, 5.0)
 
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)  # which raises as Ctrl-C does
+    limit = signal.setitimer(signal.ITIMER_REAL, 0)  # of pytest-timeout, which has the same timer
     try:
         result = run(problem, path, tol=0, max_iter=10**7, callback=stop, seconds=0)
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_REAL, *limit)
     assert result.status is ell12.Status.STOPPED
     assert result.objective == min(result.history["objective"])
     assert len({len(column) for column in result.history.values()}) == 1
@@ -193,17 +196,17 @@ def test_every_damaged_bit_is_a_clear_error_or_harmless(tmp_path):
     ell12.minimize(loss, penalty, run=Run(checkpoint=path))
     content, whole = path.read_bytes(), saved(path, loss.start())
     refused = 0
-    for place in np.random.default_rng(0).permutation(8 * len(content))[:4000].tolist():
+    for bit in np.random.default_rng(0).permutation(8 * len(content))[:4000].tolist():
         damaged = bytearray(content)
-        damaged[place // 8] ^= 1 << place % 8
+        damaged[bit // 8] ^= 1 << bit % 8
         path.write_bytes(damaged)
         found, message = load(path, loss.start())
         if found is None:
-            assert message.startswith(str(path)), place
+            assert message.startswith(str(path)), bit
             refused += 1
         else:
-            assert np.array_equal(found.x, whole.x), place
-            assert (found.objective, found.history) == (whole.objective, whole.history), place
+            assert np.array_equal(found.x, whole.x), bit
+            assert (found.objective, found.history) == (whole.objective, whole.history), bit
     assert refused > 2000
 
 

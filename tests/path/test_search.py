@@ -45,3 +45,12 @@ def test_scores_that_are_not_finite_are_the_worst():
 def test_a_score_that_falls_for_ever_ends_the_search_at_a_bound():
     score, calls = scored(lambda alpha: 1 / alpha)
     assert best_on_log_grid(score, 0.3) == max(calls) <= 0.3e6
+
+
+def test_the_vertex_stays_near_the_best_where_a_lower_neighbour_gained_too_little():
+    scores = {-2: 3.0, -1: 1 - 2e-4, 0: 1.0, 1: 1 + 2.1e-4, 2: 4.0}
+
+    def score(alpha):
+        return scores[round(math.log(alpha, 1.5))]
+
+    assert 1.5**-0.5 <= best_on_log_grid(score, 1.0, gain=1e-3) <= 1.5**0.5

@@ -19,12 +19,12 @@ def formula(penalty, x, labels=None):
     sizes, weights = sizes[..., weights > 0], weights[weights > 0]
     length = np.linalg.norm(sizes, axis=-1)
     total = penalty.alpha * (sizes @ weights - penalty.l2_weight * length + 0.5 * penalty.ridge * length**2)
-    forbidden = getattr(penalty, "positive", False) and (np.real(x) < 0).any(-1)
+    forbidden = (np.asarray(getattr(penalty, "positive", False)) & (np.real(x) < 0)).any(-1)
     return np.where(forbidden, np.inf, total)
 
 
 def size_formula(penalty, s):
-    """The separable penalties of moduli s, written down once more."""
+    """The separable penalties of magnitudes s, written down once more."""
     match penalty:
         case LogSum(alpha=a, theta=theta):
             return a * np.log1p(s / theta)

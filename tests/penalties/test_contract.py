@@ -2,6 +2,7 @@
 
 import itertools
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -133,13 +134,23 @@ class OneRow:
     def value(self, x):
         return self.penalty.value(x[None, :])
 
+    def prox(self, x, step):
+        return self.penalty.prox(x[None, :], step)[0]
+
     def violation(self, x, gradient):
         return self.penalty.violation(x[None, :], gradient[None, :])
 
 
+SIGNS = np.array([True, False, True])
 SMALL = {  # penalties and the number of entries
     "positive": (L12(0.8, positive=True), 2),
     "positive, one entry unpenalised": (L12(0.8, 0.6, weights=[1.0, 0.0, 2.0], positive=True), 3),
+    "positive where signs say so": (L12(0.8, 0.7, weights=[1.0, 0.5, 0.0], positive=SIGNS), 3),
+    "positive where signs say so, a large weight": (L12(0.8, 1.6, positive=SIGNS), 3),
+    "a ridge": (L12(0.8, 0.7, weights=[1.0, 2.0, 0.0], ridge=0.3), 3),
+    "a large ridge": (L12(0.8, ridge=4.0), 3),
+    "groups with a ridge": (GroupL12([0, 1, 0], 0.8, weights=[0.5, 0.0], ridge=0.3), 3),
+    "the group lasso with a ridge": (GroupL12([0, 1, 0], 0.8, 0.0, ridge=4.0), 3),
     "a positive row": (OneRow(RowsL12(0.8, 0.6, positive=True)), 3),
     "one entry": (L12(0.8, 0.5), 1),
     "two entries": (L12(0.8), 2),
@@ -190,6 +201,15 @@ class SmallProblem:
         moves = (moves / np.where(lengths > 0, lengths, 1))[lengths[:, 0] > 0]
         h = 1e-6
         return float(max(0.0, -((self.value(x + h * moves) - self.value(x)) / h).min()))
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("name", SMALL)
+def test_the_prox_is_as_good_as_what_brute_force_finds(name, seed):
+    penalty, size = SMALL[name]
+    problem = SmallProblem(penalty, size, seed)
+    problem.H = np.eye(size) / 0.7
+    assert problem.value(penalty.prox(problem.z, 0.7)) <= problem.value(problem.best()) + 1e-12
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -265,3 +285,18 @@ def test_unequal_groups_take_memory_in_proportion_to_the_entries(size):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 400 * size
+
+
+def test_at_zero_the_violation_is_in_the_units_of_the_gradient_however_large_the_ridge():
+    gradient = np.array([3.0, -1.0, 0.5])
+    for alpha in (1.0, 1e6):
+        plain, ridged = (L12(alpha, ridge=ridge).violation(np.zeros(3), gradient) for ridge in (0.0, 100.0))
+        assert ridged == plain > 1
+
+
+def test_a_ridge_scales_with_the_strength_and_belongs_to_the_convex_part():
+    x, penalty = np.array([1.0, -2.0, 0.0]), L12(0.8, 0.9, ridge=0.7)
+    assert replace(penalty, alpha=2.4).value(x) == pytest.approx(3 * penalty.value(x))
+    subtracted = 0.8 * 0.9 * np.linalg.norm(x)
+    assert penalty.convex.value(x) - subtracted == pytest.approx(penalty.value(x))
+    np.testing.assert_allclose(penalty.convex.curvature(x).matrix(np.arange(3)), 0.56 * np.eye(3))

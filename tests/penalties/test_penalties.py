@@ -189,24 +189,6 @@ def test_groups_have_labels_of_any_kind_in_the_order_of_the_sorted_ones():
     assert not named.joint
 
 
-@pytest.mark.parametrize("l2_weight", [0.0, 0.7, 1.0, 1.6])
-@pytest.mark.parametrize("weights", [None, [1.0, 0.5, 0.0]])
-def test_signs_of_single_entries_are_the_best_that_a_search_finds(l2_weight, weights):
-    random = np.random.default_rng(5)
-    positive = np.array([True, False, True])
-    penalty = L12(0.8, l2_weight, weights=weights, positive=positive)
-    for _ in range(20):
-        z = random.standard_normal(3)
-        x = penalty.prox(z, 1.0)
-        assert np.all(x[positive] >= 0)
-        cost = 0.5 * np.sum((x - z) ** 2) + penalty.value(x)
-        for point in np.r_[
-            random.standard_normal((300, 3)), x + 0.01 * random.standard_normal((300, 3)), [np.zeros(3)]
-        ]:
-            other = np.where(positive, np.maximum(point, 0), point) * (random.random(3) < 0.7)
-            assert cost <= 0.5 * np.sum((other - z) ** 2) + penalty.value(other) + 1e-12
-
-
 def test_signs_of_all_entries_are_those_of_positive():
     x, z = np.array([0.3, 0.0, 1.0]), np.array([3.0, -1.0, 0.2])
     all_, each = L12(0.8, positive=True), L12(0.8, positive=np.ones(3, dtype=bool))

@@ -257,8 +257,8 @@ def test_nodewise_intervals_are_the_debiased_formula(toeplitz):
     for k, j in enumerate((1, 7, 87)):
         estimate, error = debiased_by_hand(X, y, c, mean, np.ones(60), j)
         np.testing.assert_allclose(found.estimate[k], c[j] + gain * (estimate - c[j]), rtol=1e-4)
-        np.testing.assert_allclose(found.standard_error[k], np.sqrt(gain) * noise * error, rtol=1e-4)
-        reach = t(excess).ppf(0.975) * np.sqrt(gain) * noise * error
+        np.testing.assert_allclose(found.standard_error[k], gain * noise * error, rtol=1e-4)
+        reach = t(excess).ppf(0.975) * gain * noise * error
         np.testing.assert_allclose(found.upper[k] - found.lower[k], 2 * reach, rtol=1e-4)
 
 

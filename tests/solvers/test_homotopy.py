@@ -1,4 +1,4 @@
-"""The Lasso's path from kink to kink, against scikit-learn's and nmAPG; and as part of the default solver."""
+"""The Lasso's path by breakpoints, against scikit-learn's and nmAPG; and as part of the default solver."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_every_kink_is_that_of_lars(seed):
     strengths *= len(b)
     path = Homotopy(loss, L12(strengths[-1], 0.0))
     found = [(path.alpha + path.left, path._point().x) for _ in path.points()]
-    # The first kink, at which the first entry enters, is where the path begins.
+    # The first breakpoint, at which the first entry enters, is where the path begins.
     np.testing.assert_allclose([strength for strength, _ in found[1:]], strengths, rtol=1e-8)
     np.testing.assert_allclose(np.transpose([x for _, x in found[1:]]), coefs, atol=1e-9)
 
@@ -115,12 +115,12 @@ def test_nearly_dependent_columns_do_not_hide_the_way(F):
     assert stationarity(loss, penalty, last.x) <= 1e-5
 
 
-def test_a_path_leans_to_the_solution_with_a_tangent():
+def test_a_path_reaches_the_solution_with_a_tangent():
     A, b = design(10)
     loss, penalty = SquaredLoss(A, b), L12(0.5, 0.0)
     last, path = follow(loss, penalty)
     for tangent in 0.4 * np.random.default_rng(0).uniform(-1, 1, (3, 80)):
-        path.lean(tangent)
+        path.add_tangent(tangent)
         *_, last = path.points()
         assert path.left == 0
         slope = A.T @ (A @ last.x - b) - tangent  # written out: what the l1 norm must balance

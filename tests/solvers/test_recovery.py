@@ -11,9 +11,9 @@ def cosines(seed, F, n_nonzero, shape):
     """Oversampled cosines, one frequency a row, and a vector whose entries lie at least 2F apart."""
     random, (m, n) = np.random.default_rng(seed), shape
     A = np.cos(2 * np.pi * random.random((m, 1)) * np.arange(1, n + 1) / F) / np.sqrt(m)
-    places = np.sort(random.permutation(n - (n_nonzero - 1) * (2 * F - 1))[:n_nonzero])
+    support = np.sort(random.permutation(n - (n_nonzero - 1) * (2 * F - 1))[:n_nonzero])
     x = np.zeros(n)
-    x[places + (2 * F - 1) * np.arange(n_nonzero)] = random.standard_normal(n_nonzero)
+    x[support + (2 * F - 1) * np.arange(n_nonzero)] = random.standard_normal(n_nonzero)
     return A, x
 
 

@@ -50,17 +50,17 @@ def figures(rows: Rows) -> Iterator[Figure]:
 
 def _key(name: str, names: Sequence[str]) -> Key:
     """Seven colours, then the same again dashed."""
-    place = list(names).index(name)
-    return Key(name, place % 7 + 1, ("solid", "dashed")[place // 7])
+    number = list(names).index(name)
+    return Key(name, number % 7 + 1, ("solid", "dashed")[number // 7])
 
 
 def _sensing(rows: Rows) -> Iterator[Figure]:
     for trials in setups(rows):
         panels = tuple(_race(trials, i) for i in GRID)
         caption = "First repeat. Lowest: of any l1-2 method; of FISTA its own."
-        place = (judges.SENSING, trials.name.capitalize())
+        number = (judges.SENSING, trials.name.capitalize())
         title = f"Objective less the lowest against CPU time ({trials.name})"
-        yield Figure(*place, title, panels, caption, "Figure 2")
+        yield Figure(*number, title, panels, caption, "Figure 2")
 
 
 def _race(trials: Trials, i: int) -> Panel:

@@ -229,7 +229,7 @@ def outperforms(weight: float, rows: Rows) -> Iterator[by.Reading]:
         each = {m: [chosen.where(image=m, l2_weight=w).mean("psnr") for w in (weight, 0.0)] for m in images}
         found = {image: ours - convex for image, (ours, convex) in each.items() if not math.isnan(ours - convex)}
         level = [by.Answer(image, by.Outcome.OPEN, f"level within {LEVEL:g} dB") for image in found]
-        answers = [a if abs(found[a.place]) <= LEVEL else by.answer(a.place, found[a.place] > 0) for a in level]
+        answers = [a if abs(found[a.case]) <= LEVEL else by.answer(a.case, found[a.case] > 0) for a in level]
         if found:
             brief = RangeInWords(found.values(), "{:+.2f}".format, "{} dB")
             yield by.reading(name, answers, ("better", "worse"), by.on_each, f"{brief}.", brief)

@@ -32,8 +32,8 @@ ENVIRONMENT = jinja2.Environment(
 
 def report(source: Path, folder: Path) -> list[str]:
     """Write the page, the tables and the trials of a run into a folder; the claims as lines of text."""
-    with opened(source) as place:
-        kept, known = read_rows(place)[0], provenance.read(place)
+    with opened(source) as folder_of_rows:
+        kept, known = read_rows(folder_of_rows)[0], provenance.read(folder_of_rows)
     if not kept:
         raise RunError(f"{source} holds no rows to report: run `ell12-paper run --out {source}` first")
     rows = by_study(kept)
@@ -91,18 +91,18 @@ def _pictures(trials: Trials) -> str:
 
 def facts_of(rows: Sequence[Row], known: Row | None) -> dict[str, str]:
     """What was run, where and for how long."""
-    places = [row["environment"] for row in rows]
-    dates = sorted(str(place.get("date", ""))[:16].replace("T", " ") for place in places)
+    taken = [row["environment"] for row in rows]
+    dates = sorted(str(t.get("date", ""))[:16].replace("T", " ") for t in taken)
     run = known["runs"][0] if known else {}
-    versions = (f"{name} {_different(places, name)}" for name in ("python", "numpy", "scipy", "ell12"))
+    versions = (f"{name} {_different(taken, name)}" for name in ("python", "numpy", "scipy", "ell12"))
     return {
         "Run": f"preset {run.get('preset', 'unknown')}, seed {run.get('seed', 'unknown')}",
-        "Trials": f"{len(rows)}, {duration(sum(place.get('trial_seconds') or 0.0 for place in places))} in all",
+        "Trials": f"{len(rows)}, {duration(sum(t.get('trial_seconds') or 0.0 for t in taken))} in all",
         "Date": " to ".join(dict.fromkeys((dates[0], dates[-1]))),
-        "Machine": _different(places, "cpu"),
+        "Machine": _different(taken, "cpu"),
         "Versions": ", ".join(versions),
     }
 
 
-def _different(places: Iterable[Row], name: str) -> str:
-    return " and ".join(dict.fromkeys(str(place[name]) for place in places if place.get(name)))
+def _different(taken: Iterable[Row], name: str) -> str:
+    return " and ".join(dict.fromkeys(str(t[name]) for t in taken if t.get(name)))

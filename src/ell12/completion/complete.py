@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import is_number
-from ell12.checks import check_share, is_finite_number
+from ell12.checks import check_share
 from ell12.completion.hidden_entries import (
     HELD_OUT,
-    HiddenEntries,
     HiddenEntrySearch,
     default_solver,
     first_choice,
+    hidden_error,
+    hidden_from,
     largest_strength,
     noise_alpha,
     rank_one_fit,
@@ -30,7 +31,7 @@ from ell12.minimization import Result, Run, Status, minimize
 from ell12.minimization.loop import check_limits
 from ell12.minimization.solver_choice import check_kind
 from ell12.path import alpha_grid, falling, grid_size
-from ell12.penalties import Spectral, SpectralL12
+from ell12.penalties import Spectral, SpectralL12, with_strength
 from ell12.protocols import Array, Penalty, Solver, with_alpha
 
 
@@ -176,47 +177,41 @@ def complete_matrix(
         search = HiddenEntrySearch(observed, solver, random_state, min(max_iter, 2**31), begin + run.max_seconds)
         if search.n_hidden:
             best = search.best(space)
-            choice, alpha = best.choice, best.alpha / math.sqrt(1 - HELD_OUT)  # as noise grows with the entries
+            choice, alpha = best, best.alpha / math.sqrt(1 - HELD_OUT)  # as noise grows with the entries
             x0 = best.fits[0] if x0 is None else x0
         run = replace(run, max_seconds=max(run.max_seconds - (time.monotonic() - begin), 0.0))
     centred = Centred.of(observed, choice.center, choice.scale)
     if not isinstance(alpha, float):
         alpha = noise_alpha(centred.loss.observed)
     penalty = choice.penalty if choice.penalty.alpha == alpha else with_alpha(choice.penalty, alpha)
-    options = {"tol": tol, "max_iter": max_iter, "run": run}
-    return completed(centred, penalty, choice.max_rank, x0, solver, random_state, **options)
+    options = {"tol": tol, "max_iter": max_iter, "run": run, "random_state": random_state}
+    return completed(centred, penalty, choice.max_rank, x0, solver, **options)
 
 
 def completed(
-    centred: Centred,
+    task: Centred,
     penalty: Spectral,
     max_rank: int | None = None,
-    x0: LowRank | None = None,
-    solver: Solver | None = None,
-    random_state: Any = 0,
+    x0: Any = None,
+    solver: Any = None,
     **options: Any,
 ) -> Completion:
-    """The completion at one strength; options are those of `minimize`."""
-    solver = default_solver(centred.loss, penalty, max_rank, random_state) if solver is None else solver
-    result = minimize(centred.loss, penalty, x0, solver, **options)
-    center, scale, offsets = centred.center, centred.scale, centred.offsets
-    return Completion(
-        **vars(result), penalty=penalty, offsets=offsets, max_rank=max_rank, center=center, scale=scale
-    )
+    """The completion at one strength; options are those of `minimize`, and the random state of a solver."""
+    random_state = options.pop("random_state", 0)
+    solver = default_solver(task.loss, penalty, max_rank, random_state) if solver is None else solver
+    found = vars(minimize(task.loss, penalty, x0, solver, **options))
+    found |= {"offsets": task.offsets, "center": task.center, "scale": task.scale}
+    return Completion(**found, penalty=penalty, max_rank=max_rank)
 
 
 def _checked_strength(alpha: Any, penalty: Any) -> float | str | None:
     """The strength that was given, next to the penalty or in it."""
-    if penalty is not None:
-        check_kind(penalty, "penalty", Penalty, "SpectralL12()")
-    own = None if penalty is None else penalty.alpha
-    if alpha is not None and own is not None:
-        raise ValueError(f"alpha is given twice: {alpha} and {penalty!r}")
-    if own is not None or is_finite_number(alpha):
-        return float(alpha if own is None else own)
-    if alpha is not None and not (isinstance(alpha, str) and alpha == "noise"):
-        raise ValueError(f"alpha must be a finite number >= 0, 'noise' or None, got {alpha!r}")
-    return alpha
+    shape = SpectralL12() if penalty is None else penalty
+    check_kind(shape, "penalty", Penalty, "SpectralL12()")
+    if isinstance(alpha, str) and alpha == "noise" and shape.alpha is None:
+        return alpha
+    found = with_strength(shape, alpha).alpha
+    return None if found is None else float(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,18 +318,17 @@ def completion_path(
         top = (1 + 1e-6) * largest_strength(task.loss, weight)  # above it by more than rounding
         alphas = alpha_grid(top, count, eps)
         x0 = rank_one_fit(task.loss.observed) if weight >= 1 else None  # the solution at the first alpha
-    validation = None if hidden is None else HiddenEntries(task, hidden)
+    options = {"tol": tol, "max_iter": max_iter, "random_state": random_state}
+    validation = None if hidden is None else hidden_from(task, hidden)
     results: list[Completion] = []
     errors: list[float] = []
     for alpha in map(float, falling(alphas)):
-        strong = with_alpha(choice.penalty, alpha)
-        results.append(
-            completed(task, strong, choice.max_rank, x0, solver, random_state, tol=tol, max_iter=max_iter)
-        )
-        x0 = results[-1].x
-        errors.append(math.nan if validation is None else validation.error(x0))
-        if results[-1].status is Status.STOPPED:
+        found = completed(task, with_alpha(choice.penalty, alpha), choice.max_rank, x0, solver, **options)
+        results.append(found)
+        errors.append(math.nan if validation is None else hidden_error(found.x, validation))
+        if found.status is Status.STOPPED:
             break
+        x0 = found.x
     return CompletionPath(np.array([result.alpha for result in results]), results, np.array(errors), hidden)
 
 

@@ -63,12 +63,9 @@ class Segments:
             parts = (as_numpy(part) for part in (values, self.columns, self.starts))
             shape = self.starts.shape[0] - 1, self.width
             return to_device_of(scipy.sparse.csr_array(tuple(parts), shape=shape) @ as_numpy(B), B, "B")
-        return self.times_at_once(values, B[:, None])[:, 0] if len(B.shape) == 1 else self.times_at_once(values, B)
-
-    def times_at_once(self, values: Array, B: Array) -> Array:
-        """`times` of a matrix B, for a device."""
-        xp = namespace(B)
-        out = xp.zeros((self.starts.shape[0] - 1, B.shape[1]), dtype=B.dtype, device=device(B))
+        if len(B.shape) == 1:
+            return self.times(values, B[:, None])[:, 0]
+        out = namespace(B).zeros((self.starts.shape[0] - 1, B.shape[1]), dtype=B.dtype, device=device(B))
         for rows, product, _ in self._sums(values, B, with_gram=False):
             out[rows] = product
         return out

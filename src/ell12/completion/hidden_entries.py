@@ -18,13 +18,13 @@ from ell12.completion.least_squares import AlternatingLeastSquares
 from ell12.completion.low_rank import LowRank, sums_of_products
 from ell12.completion.matrix_apg import BlockAPG, FactoredAPG
 from ell12.completion.observed import Observed, has_segments
-from ell12.completion.offsets import Centred, Sides
+from ell12.completion.offsets import Centred, Sides, quotient
 from ell12.completion.singular_vectors import SPARE, WarmBlock
 from ell12.completion.squared_error import CompletionLoss
 from ell12.path import best_on_log_grid
 from ell12.penalties import Spectral, SpectralL12
 from ell12.penalties.spectral import spectral_norm
-from ell12.protocols import Array, with_alpha
+from ell12.protocols import with_alpha
 
 CENTERS, SCALES = ("mean", "columns", "biases"), ("columns",)
 HELD_OUT = 0.1  # the share of the known entries that is hidden at a time, here and for intervals
@@ -58,17 +58,11 @@ def rank_one_fit(observed: Observed, tol: float | None = None) -> LowRank:
     least = (math.sqrt(float(xp.finfo(values.dtype).eps)) if tol is None else tol) * inner(values, values)
     explained, last = 0.0, -math.inf
     while explained - last > least:
-        u = _quotient(matrix @ v, known @ (v * v))
+        u = quotient(matrix @ v, known @ (v * v))
         right = matrix.T @ u
-        v = _quotient(right, known.T @ (u * u))
+        v = quotient(right, known.T @ (u * u))
         explained, last = inner(v, right), explained
     return LowRank.from_factors(u[:, None], v[:, None])
-
-
-def _quotient(a: Array, b: Array) -> Array:
-    """``a / b``, zero where b is."""
-    xp = namespace(a)
-    return xp.where(b > 0, a / xp.where(b > 0, b, 1), 0)
 
 
 def largest_strength(loss: CompletionLoss, l2_weight: float = 1.0) -> float:
@@ -122,13 +116,21 @@ def alpha_of_noise(square: float, observed: Any) -> float:
 
 
 @dataclass(frozen=True)
-class HiddenEntryChoice:
-    """All that is fixed of a completion but its strength."""
+class Candidate:
+    """What is fixed of a completion, with its strength, fitted to what is left of each split.
+
+    ``tasks`` pairs the centred entries of each split with those that are hidden, as the low-rank matrix should
+    have them; they are the same for all strengths.
+    """
 
     center: str | None
     scale: str | None
     penalty: Spectral
     max_rank: int | None
+    tasks: Sequence[tuple[Centred, Observed]] = ()
+    alpha: float = math.nan
+    fits: Sequence[LowRank] = ()
+    error: float = math.inf
 
 
 SearchSpace = dict[str, Sequence[Any]]
@@ -159,9 +161,9 @@ def search_space(observed: Observed, *, center: Any, penalty: Any, max_rank: Any
     }
 
 
-def first_choice(space: SearchSpace) -> HiddenEntryChoice:
+def first_choice(space: SearchSpace) -> Candidate:
     """What is taken where nothing is hidden."""
-    return HiddenEntryChoice(**{name: values[0] for name, values in space.items()})
+    return Candidate(**{name: values[0] for name, values in space.items()})
 
 
 def has_own_units(observed: Observed) -> bool:
@@ -176,39 +178,18 @@ def has_own_units(observed: Observed) -> bool:
     return bool(np.max(logs - errors) - np.min(logs + errors) > math.log(ONE_UNIT_UP_TO))
 
 
-class HiddenEntries:
-    """Entries that were hidden from a task, as its low-rank matrix should have them.
-
-    Parameters
-    ----------
-    task : Centred
-        What is fitted.
-    entries : Observed
-        What was hidden.
-    """
-
-    def __init__(self, task: Centred, entries: Observed) -> None:
-        xp, scales = namespace(entries.values), task.offsets.scales
-        if scales is not None:  # nothing can be predicted in a column whose unit is not known
-            entries = entries.select(as_numpy(~xp.isnan(xp.take(scales, entries.columns, axis=0))))
-        self.entries = task.offsets.subtracted_from(entries)
-
-    def error(self, x: LowRank) -> float:
-        """The root mean square error of a low-rank matrix; in units of the columns' deviations where scaled."""
-        entries = self.entries
-        error = norm(sums_of_products(x.weighted, x.V, entries.rows, entries.columns) - entries.values)
-        return error / math.sqrt(max(entries.n_observed, 1))
+def hidden_from(task: Centred, entries: Observed) -> Observed:
+    """Entries that were hidden from a task, as its low-rank matrix should have them."""
+    xp, scales = namespace(entries.values), task.offsets.scales
+    if scales is not None:  # nothing can be predicted in a column whose unit is not known
+        entries = entries.select(as_numpy(~xp.isnan(xp.take(scales, entries.columns, axis=0))))
+    return task.offsets.subtracted_from(entries)
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A choice with a strength, fitted to what is left of each split; ``tasks`` are the same for all strengths."""
-
-    choice: HiddenEntryChoice
-    tasks: list[tuple[Centred, HiddenEntries]]
-    alpha: float
-    fits: list[LowRank]
-    error: float = math.inf
+def hidden_error(x: LowRank, hidden: Observed) -> float:
+    """The root mean square error of a low-rank matrix; in units of the columns' deviations where scaled."""
+    miss = norm(sums_of_products(x.weighted, x.V, hidden.rows, hidden.columns) - hidden.values)
+    return miss / math.sqrt(max(hidden.n_observed, 1))
 
 
 ERROR = attrgetter("error")
@@ -231,9 +212,7 @@ class HiddenEntrySearch:
         When to try no more, by the monotonic clock.
     """
 
-    def __init__(
-        self, observed: Observed, solver: Any, random_state: Any, max_iter: int = 1000, end: float = math.inf
-    ) -> None:
+    def __init__(self, observed: Observed, solver: Any, random_state: Any, max_iter: int, end: float) -> None:
         random = generator(random_state)
         self.splits = [observed.split(HELD_OUT, random) for _ in range(SPLITS if observed.is_table else 1)]
         self.n_hidden = self.splits[0][1].n_observed
@@ -249,19 +228,16 @@ class HiddenEntrySearch:
         for name in ("penalty", "max_rank"):
             for value in space[name][1:]:
                 if time.monotonic() < self.end:
-                    other = self._searched(replace(best, choice=replace(best.choice, **{name: value})))
+                    other = self._searched(replace(best, **{name: value}))
                     best = min(best, other, key=ERROR)
         return best
 
-    def _begun(self, choice: HiddenEntryChoice) -> Candidate:
+    def _begun(self, choice: Candidate) -> Candidate:
         """A choice at the strength that noise asks for."""
-        tasks = []
-        for train, hidden in self.splits:
-            task = Centred.of(train, choice.center, choice.scale)
-            tasks.append((task, HiddenEntries(task, hidden)))
+        fitted = [(Centred.of(train, choice.center, choice.scale), hidden) for train, hidden in self.splits]
+        tasks = [(task, hidden_from(task, hidden)) for task, hidden in fitted]
         alpha = noise_alpha(tasks[0][0].loss.observed, least=ROUGH_TOL) or 1.0
-        zeros = [task.loss.start() for task, _ in tasks]
-        return self._fitted(Candidate(choice, tasks, alpha, zeros), alpha)
+        return self._fitted(replace(choice, tasks=tasks, fits=[task.loss.start() for task, _ in tasks]), alpha)
 
     def _searched(self, begun: Candidate) -> Candidate:
         """A candidate at the best strength, found from the one where it begins."""
@@ -279,21 +255,20 @@ class HiddenEntrySearch:
 
     def _fitted(self, near: Candidate, alpha: float) -> Candidate:
         """A candidate fitted at a strength, from the matrices of another one."""
-        penalty, fits, errors = with_alpha(near.choice.penalty, alpha), [], []
-        for (task, hidden), x in zip(near.tasks, near.fits, strict=True):
-            fits.append(self._fit(task.loss, penalty, near.choice.max_rank, x))
-            errors.append(hidden.error(fits[-1]))
+        penalty, pairs = with_alpha(near.penalty, alpha), zip(near.tasks, near.fits, strict=True)
+        fits = [self._fit(task.loss, penalty, near.max_rank, x) for (task, _), x in pairs]
+        errors = [hidden_error(x, hidden) for x, (_, hidden) in zip(fits, near.tasks, strict=True)]
         return replace(near, alpha=alpha, fits=fits, error=norm(np.array(errors)) / math.sqrt(len(errors)))
 
     def _fit(self, loss: CompletionLoss, penalty: Any, max_rank: int | None, x: LowRank) -> LowRank:
         """The matrix where the violation is at most `ROUGH_TOL` by the solver's own estimate."""
         solver = self.solver or default_solver(loss, penalty, max_rank, self.random_state)
-        x = x if max_rank is None else x.truncate(max_rank)
-        for iterate in islice(solver.iterates(loss, penalty, loss.point(x)), self.max_iter):
-            if iterate is not None:
-                x = iterate.point.x
-                if iterate.optimality <= ROUGH_TOL * penalty.alpha:
-                    break
+        x = x.truncate(max_rank)
+        iterates = filter(None, islice(solver.iterates(loss, penalty, loss.point(x)), self.max_iter))
+        for iterate in iterates:
+            x = iterate.point.x
+            if iterate.optimality <= ROUGH_TOL * penalty.alpha:
+                break
         return x
 
 

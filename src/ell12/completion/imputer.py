@@ -16,7 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
-from ell12.backend import as_numpy, is_array, is_sparse, refuse_gradient, stored_entries, to_device_of
+from ell12.backend import as_numpy, is_array, refuse_gradient, to_device_of
+from ell12.backend.number_types import is_sparse, stored_entries
 from ell12.checks import check_flags, naming
 from ell12.completion.complete import complete_matrix
 from ell12.completion.gpu_entries import AT_ONCE
@@ -173,14 +174,13 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
         dtypes = enumerate(X.dtypes if is_frame(X) else ())
         self._whole_dtypes = {k: dtype for k, dtype in dtypes if dtype.kind in "iub"}
         self._whole_columns = np.flatnonzero(np.isin(self._owners, [*self._whole_dtypes]))
-        given = ("alpha", "penalty", "max_rank", "center", "scale", "tol")
-        fit_entries(self, observed, **{name: getattr(self, name) for name in given})
+        fit_entries(self, observed, scale=self.scale)
         self.scale_ = self.completion_.scale
         # What a row of which nothing is known has where nothing was subtracted: zero is no guess.
         self._level = fit_offsets(observed, "columns", self.scale_).entries(0, np.arange(observed.shape[1]))
         self._calibrations: dict[bool, Calibration] = {}  # by whether they are for new rows
-        if self.empty_columns_.size and not self.keep_empty_features:
-            names = ", ".join(map(str, super().get_feature_names_out()[self.empty_columns_]))
+        if self._left_out.size:
+            names = ", ".join(map(str, super().get_feature_names_out()[self._left_out]))
             warnings.warn(
                 f"L12Imputer leaves out columns without any known entry: {names}. Nothing is known of them, not"
                 " even their unit; keep_empty_features=True keeps them, filled with zeros.",
@@ -216,15 +216,14 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
         wanted = self.incomplete_columns_ if self.add_indicator else self.incomplete_columns_[:0]
         indicators = (~observed.mask()[:, np.searchsorted(self._owners, wanted)]).astype(filled.dtype)
         if self._table is None and _get_output_config("transform", self)["dense"] != "pandas":
-            return _sent_back(np.hstack([filled[:, self._kept], indicators]), X)
+            return self._returned(np.hstack([filled, indicators]), X)
         parts = np.split(filled, np.flatnonzero(np.diff(self._owners)) + 1, axis=1)
         columns = [part[:, 0] for part in parts] + list(indicators.T)
         if self._table is not None:
             for k in self._table.levels:
                 columns[k] = self._table.chosen(k, parts[k], X.iloc[:, k])
         frame = as_frame(columns, X.index if is_frame(X) else None, self._whole_dtypes)
-        kept = [*self._kept, *range(len(parts), len(columns))]
-        return frame.iloc[:, kept].set_axis(self.get_feature_names_out(), axis=1)
+        return frame.drop(columns=self._left_out).set_axis(self.get_feature_names_out(), axis=1)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The names of the columns that `transform` gives.
@@ -236,7 +235,9 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
         """
         names = super().get_feature_names_out(input_features)
         missing = [f"missingindicator_{name}" for name in names[self.incomplete_columns_]]
-        return np.array([*names[self._kept], *(missing if self.add_indicator else [])], dtype=object)
+        return np.array(
+            [*np.delete(names, self._left_out), *(missing if self.add_indicator else [])], dtype=object
+        )
 
     def predict(self, rows: Any, columns: Any = None) -> Array:
         """The fitted matrix at pairs of row and column of the training data, as a vector.
@@ -287,12 +288,15 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
 
     def _returned(self, filled: Array, X: Any) -> Array:
         """Completed rows without the columns that are left out, as the kind of array that X is."""
-        return _sent_back(filled[:, self._kept], X)
+        filled = np.delete(filled, self._left_out, axis=1)
+        if not _is_dispatched(X):
+            return filled
+        return to_device_of(filled, stored_entries(X, "X")[2] if is_sparse(X) else X, "X")
 
     @property
-    def _kept(self) -> Any:
-        """The columns of the training data that `transform` gives back."""
-        return np.delete(np.arange(self.n_features_in_), [] if self.keep_empty_features else self.empty_columns_)
+    def _left_out(self) -> Any:
+        """The columns of the training data that `transform` does not give back."""
+        return self.empty_columns_[:0] if self.keep_empty_features else self.empty_columns_
 
     def _validated(self, X: Any, reset: bool) -> Any:
         refuse_dask(X, "X")
@@ -319,11 +323,15 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
 
 
 def fit_entries(estimator: Any, observed: Observed, **options: Any) -> None:
-    """Complete known entries and keep the attributes of the fit; a warning where it did not converge."""
+    """Complete known entries with an estimator's parameters, or other ones, and keep the attributes of the fit.
+
+    Warns where it did not converge.
+    """
     with naming("random_state"):
         seed = int(check_random_state(estimator.random_state).randint(2**31 - 1))
-    options |= {"solver": estimator.solver, "max_iter": estimator.max_iter, "random_state": seed}
-    result = complete_matrix(observed, **options)
+    names = ("alpha", "penalty", "max_rank", "center", "solver", "tol", "max_iter")
+    given = {name: getattr(estimator, name) for name in names} | {"random_state": seed}
+    result = complete_matrix(observed, **given | options)
     estimator._known, estimator._seed = replace(observed), seed  # without what it has cached
     estimator.completion_, estimator.n_iter_ = result, result.n_iter
     for name in ("alpha", "penalty", "max_rank", "center"):
@@ -342,12 +350,3 @@ def _is_dispatched(X: Any) -> bool:
     """Whether X is an array of another library than NumPy, and scikit-learn lets such pass."""
     other = (is_array(X) and not isinstance(X, np.ndarray)) or (is_sparse(X) and not scipy.sparse.issparse(X))
     return other and bool(get_config()["array_api_dispatch"])
-
-
-def _sent_back(filled: Array, X: Any) -> Array:
-    """The completed rows as the kind of array that they came as."""
-    return (
-        to_device_of(filled, stored_entries(X, "X")[2] if is_sparse(X) else X, "X")
-        if _is_dispatched(X)
-        else filled
-    )

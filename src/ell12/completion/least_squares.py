@@ -12,6 +12,7 @@ import numpy as np
 from ell12.backend import as_numpy, concat, count_true, namespace, take
 from ell12.checks import check_counts, generator
 from ell12.completion.low_rank import LowRank
+from ell12.completion.matrix_apg import SparsePlusLowRank
 from ell12.completion.observed import Observed
 from ell12.completion.singular_vectors import SPARE, WarmBlock
 from ell12.completion.squared_error import SweepLoss
@@ -82,7 +83,7 @@ class AlternatingLeastSquares:
             optimality = max(thin_norm(left + x.U * slopes), thin_norm(right + x.V * slopes))
             changed = _without_worst(x, left, penalty)
             if changed is None and x.rank < max_rank and optimality <= penalty.strength:
-                changed = _with_missing(x, gradient, penalty, beyond, max_rank)
+                changed = _with_missing(x, (gradient, left, right), penalty, beyond, max_rank)
             if changed is not None:
                 optimality, (x, point, value) = math.inf, valued(changed)
             yield Iterate(point, value, optimality, rank_bound=x.rank == max_rank)
@@ -129,10 +130,17 @@ def first_guess(observed: Observed, rank: int, rng: Any) -> LowRank:
 
 
 def _with_missing(
-    x: LowRank, gradient: Any, penalty: SpectralL12, block: WarmBlock, max_rank: int
+    x: LowRank, products: tuple[Any, Array, Array], penalty: SpectralL12, block: WarmBlock, max_rank: int
 ) -> LowRank | None:
-    """X with the directions beyond its spaces that the gradient asks for; None where there are none."""
-    U, s, V = block(_Beyond(gradient, x))
+    """X with the directions beyond its spaces that the gradient G asks for; None where there are none.
+
+    They are the leading ones of ``(I - U U') G (I - V V') = G - U (G'U)' - (I - U U') (G V) V'``; the products are
+    G, G V and G'U.
+    """
+    gradient, left, right = products
+    inside = concat([x.U, left - x.U @ (x.U.T @ left)], axis=1), concat([right, x.V], axis=1)
+    both = LowRank.trusted(inside[0], namespace(x.s).ones_like(inside[0][0]), inside[1])  # two factors, no more
+    U, s, V = block(SparsePlusLowRank(gradient, [(-1.0, both)]))
     block.keep(0)
     # From zero on, where the subtracted norm is not smooth, a proximal step.
     grown = namespace(s).where(s > penalty.strength * (1 + 1e-5), s - penalty.strength, 0)
@@ -140,24 +148,5 @@ def _with_missing(
     count = min(count_true(sizes > 0), max_rank - x.rank)
     if count == 0:
         return None
-    W = concat([x.weighted, U[:, :count] * sizes[:count]], axis=1)
+    W = concat([x.weighted, -U[:, :count] * sizes[:count]], axis=1)
     return LowRank.from_factors(W, concat([x.V, V[:, :count]], axis=1))
-
-
-class _Beyond:
-    """``-(I - U U') G (I - V V')`` by its products."""
-
-    def __init__(self, gradient: Any, x: LowRank) -> None:
-        self.gradient, self.x = gradient, x
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.x.shape
-
-    @property
-    def T(self) -> _Beyond:
-        return _Beyond(self.gradient.T, self.x.T)
-
-    def __matmul__(self, B: Array) -> Array:
-        B = self.gradient @ (B - self.x.V @ (self.x.V.T @ B))
-        return self.x.U @ (self.x.U.T @ B) - B

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
-from ell12.backend import count_true, inner, namespace, norm
+from ell12.backend import concat, count_true, inner, namespace, norm
 from ell12.checks import check_counts, generator
 from ell12.completion.low_rank import LowRank
-from ell12.completion.observed import check_segments
 from ell12.completion.singular_vectors import FullTriplets, WarmBlock
 from ell12.completion.squared_error import EntryLoss
 from ell12.penalties.spectral import Spectral
@@ -24,24 +24,27 @@ class Mixture:
     def __init__(self, terms: dict[Estimate, float]) -> None:
         self.terms = terms
 
-    def __add__(self, other: Mixture) -> Mixture:
+    def __add__(self, other: Mixture, factor: float = 1.0) -> Mixture:
         total = dict(self.terms)
         for estimate, c in other.terms.items():
-            total[estimate] = total.get(estimate, 0.0) + c
+            total[estimate] = total.get(estimate, 0.0) + factor * c
         return Mixture(total)
 
     def __sub__(self, other: Mixture) -> Mixture:
-        return self + -1.0 * other
+        return self.__add__(other, -1.0)
 
     def __rmul__(self, factor: float) -> Mixture:
         return Mixture({estimate: factor * c for estimate, c in self.terms.items()})
 
-    def combine(self, part: str) -> Any:
-        """The combination of the estimates' predictions, or of their full matrices."""
-        total: Any = 0.0
-        for estimate, c in self.terms.items():
-            total = total + c * getattr(estimate, part)
-        return total
+    @cached_property
+    def prediction(self) -> Array:
+        """The entries at the known positions."""
+        return sum([c * estimate.prediction for estimate, c in self.terms.items()])
+
+    @cached_property
+    def full(self) -> Array:
+        """All entries, in the dense form."""
+        return sum([c * estimate.full for estimate, c in self.terms.items()])
 
 
 class Estimate(Mixture):
@@ -55,50 +58,6 @@ class Estimate(Mixture):
     def terms(self) -> dict[Estimate, float]:  # type: ignore[override]
         """Itself."""
         return {self: 1.0}
-
-
-class DenseForm:
-    """Every matrix is dense; on any kind of array."""
-
-    def __init__(self, loss: EntryLoss) -> None:
-        self.loss = loss
-
-    def estimate(self, x: LowRank) -> Estimate:
-        """The estimate of these singular triplets."""
-        full = x.to_array()
-        xp = namespace(full)
-        return Estimate(x, xp.take(xp.reshape(full, (-1,)), self.loss.observed.flat, axis=0), full)
-
-    def step(self, y: Mixture, length: float) -> tuple[Array, Array]:
-        """Y, and the matrix that a gradient step of this length leads to: only its known entries move."""
-        matrix, prediction = y.combine("full"), y.combine("prediction")
-        return matrix, matrix + self.loss.observed.dense(self.loss.after_step(prediction, length) - prediction)
-
-    def distance(self, new: Estimate, matrix: Array) -> float:
-        """The Frobenius norm of their difference."""
-        return norm(new.full - matrix)
-
-
-class FactoredForm:
-    """Every matrix is a sum of low-rank ones and a sparse one."""
-
-    def __init__(self, loss: EntryLoss) -> None:
-        check_segments(loss.observed.values, "steps on factors")
-        self.loss = loss
-
-    def estimate(self, x: LowRank) -> Estimate:
-        """The estimate of these singular triplets."""
-        return Estimate(x, self.loss.point(x).prediction)
-
-    def step(self, y: Mixture, length: float) -> tuple[Any, SparsePlusLowRank]:
-        """Y as its terms, and the matrix that a gradient step of this length leads to."""
-        prediction, terms = y.combine("prediction"), [(c, estimate.x) for estimate, c in y.terms.items()]
-        move = self.loss.observed.sparse(self.loss.after_step(prediction, length) - prediction)
-        return terms, SparsePlusLowRank(move, terms)
-
-    def distance(self, new: Estimate, terms: list[tuple[float, LowRank]]) -> float:
-        """The Frobenius norm of their difference, from the factors' inner products."""
-        return combined_norm([(1.0, new.x), *((-c, x) for c, x in terms)])
 
 
 class SparsePlusLowRank:
@@ -126,13 +85,9 @@ class SparsePlusLowRank:
 
 def combined_norm(terms: list[tuple[float, LowRank]]) -> float:
     """``||sum_i c_i X_i||_F``, accurate to about 1e-8 of the largest term."""
-    terms = [(c, x) for c, x in terms if x.rank]
-    square = 0.0
-    for i, (c, x) in enumerate(terms):
-        for j, (d, y) in enumerate(terms[: i + 1]):
-            product = namespace(x.s).sum((x.U.T @ y.weighted) * ((x.V * x.s).T @ y.V))
-            square += (1 if j == i else 2) * c * d * float(product)
-    return math.sqrt(max(square, 0.0))
+    W = concat([c * x.weighted for c, x in terms], axis=1)
+    H = concat([x.V for _, x in terms], axis=1)
+    return math.sqrt(max(float(namespace(W).sum((W.T @ W) * (H.T @ H))), 0.0))
 
 
 class MatrixStep(NamedTuple):
@@ -162,25 +117,61 @@ class MatrixStep(NamedTuple):
         return Iterate(self.point.point, self.objective, optimality, rank_bound=self.rank_bound)
 
 
-class MatrixSteps:
-    """``Y -> prox(Y - length (gradient(Y) - slope), length)`` with one over the Lipschitz constant as length."""
+class DenseSteps:
+    """``Y -> prox(Y - length (gradient(Y) - slope), length)`` with one over the Lipschitz constant as length.
 
-    def __init__(self, loss: Any, form: Any, triplets: Any, max_rank: int | None = None) -> None:
-        self.loss, self.form, self.triplets, self.max_rank = loss, form, triplets, max_rank
+    Every matrix is dense; on any kind of array.
+    """
+
+    slope: Any = None
+
+    def __init__(self, loss: Any, penalty: Any, triplets: Any, max_rank: int | None = None) -> None:
+        self.loss, self.penalty, self.triplets, self.max_rank = loss, penalty, triplets, max_rank
         self.length = 1 / loss.lipschitz()
 
-    def __call__(self, y: Mixture, penalty: Any, slope: LowRank | None = None) -> MatrixStep:
+    def __call__(self, y: Mixture, *_: Any) -> MatrixStep:
         """The step from a combination of estimates."""
-        start, Z = self.form.step(y, self.length)
-        U, s, V = self.triplets(Z if slope is None else Z + self.length * slope.to_array())
-        allowed = s.shape[0] if self.max_rank is None else min(self.max_rank, s.shape[0])
-        s = penalty.prox_values(s[:allowed], self.length)
+        move = -self.length * self.loss.residual(Point(None, y.prediction))  # only known entries move
+        start, Z = self.moved(y, move)
+        U, s, V = self.triplets(Z if self.slope is None else Z + self.length * self.slope.to_array())
+        s = self.penalty.prox_values(s[: self.max_rank], self.length)
         rank = count_true(s > 0)
         self.triplets.keep(rank)
-        new = self.form.estimate(LowRank.trusted(U[:, :rank], s[:rank], V[:, :rank]))
-        distance = self.form.distance(new, start) / self.length
-        value = self.loss.value(new.point) + penalty.value_of(new.x.s)
+        new = self.estimate(LowRank.trusted(U[:, :rank], s[:rank], V[:, :rank]))
+        distance = self.distance(new, start) / self.length
+        value = self.loss.value(new.point) + self.penalty.value_of(new.x.s)
         return MatrixStep(new, value, distance, rank == self.max_rank, self.triplets.is_full, self.length)
+
+    def estimate(self, x: LowRank) -> Estimate:
+        """The estimate of these singular triplets."""
+        full = x.to_array()
+        xp = namespace(full)
+        return Estimate(x, xp.take(xp.reshape(full, (-1,)), self.loss.observed.flat, axis=0), full)
+
+    def moved(self, y: Mixture, move: Array) -> tuple[Any, Any]:
+        """Y, and the matrix that it becomes when its known entries move so."""
+        return y.full, y.full + self.loss.observed.dense(move)
+
+    def distance(self, new: Estimate, start: Any) -> float:
+        """The Frobenius norm of the difference from where the step began."""
+        return norm(new.full - start)
+
+
+class FactoredSteps(DenseSteps):
+    """The same where every matrix is a sum of low-rank ones and a sparse one."""
+
+    def estimate(self, x: LowRank) -> Estimate:
+        """The estimate of these singular triplets."""
+        return Estimate(x, self.loss.point(x).prediction)
+
+    def moved(self, y: Mixture, move: Array) -> tuple[Any, Any]:
+        """Y as its terms, and the matrix that it becomes when its known entries move so."""
+        terms = [(c, estimate.x) for estimate, c in y.terms.items()]
+        return terms, SparsePlusLowRank(self.loss.observed.sparse(move), terms)
+
+    def distance(self, new: Estimate, start: Any) -> float:
+        """The Frobenius norm of the difference, from the factors' inner products."""
+        return combined_norm([(1.0, new.x), *((-c, x) for c, x in start)])
 
 
 @dataclass(frozen=True)
@@ -202,7 +193,7 @@ class BlockAPG:
     random_state: Any = 0
 
     needs: ClassVar[Needs] = Needs(EntryLoss, Spectral, "factors")
-    form: ClassVar[Any] = DenseForm
+    steps: ClassVar[Any] = DenseSteps
     triplets: ClassVar[Any] = WarmBlock
 
     def __post_init__(self) -> None:
@@ -211,12 +202,11 @@ class BlockAPG:
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""
-        form = self.form(loss)
-        take_step = MatrixSteps(loss, form, self.triplets(start.x, self.random_state), self.max_rank)
-        x = form.estimate(start.x if self.max_rank is None else start.x.truncate(self.max_rank))
+        take_step = self.steps(loss, penalty, self.triplets(start.x, self.random_state), self.max_rank)
+        x = take_step.estimate(start.x.truncate(self.max_rank))
         state = Nonmonotone(x, loss.value(x.point) + penalty.value(x.x))
         while True:
-            yield state.advance(lambda y, *_: take_step(y, penalty), turns_back=turns_back).iterate()
+            yield state.advance(take_step, turns_back=turns_back).iterate()
 
 
 @dataclass(frozen=True)
@@ -231,7 +221,7 @@ class FactoredAPG(BlockAPG):
         As in `BlockAPG`.
     """
 
-    form: ClassVar[Any] = FactoredForm
+    steps: ClassVar[Any] = FactoredSteps
 
 
 @dataclass(frozen=True)
@@ -251,4 +241,4 @@ class FullSVD(BlockAPG):
 
 def turns_back(new: Estimate, y: Mixture, x: Estimate) -> bool:
     """Whether the step from an extrapolated point goes against the move from x, seen at the known entries."""
-    return inner(y.combine("prediction") - new.prediction, new.prediction - x.prediction) > 0
+    return inner(y.prediction - new.prediction, new.prediction - x.prediction) > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -19,17 +20,17 @@ from ell12.backend import (
     indices_like,
     is_array,
     is_complex,
+    is_cupy,
     is_half,
     is_numpy,
-    is_sparse,
+    is_torch,
     namespace,
     refuse_gradient,
     refuse_masked,
     scatter,
-    stored_entries,
     to_device_of,
 )
-from ell12.backend.arrays import is_cupy, is_torch
+from ell12.backend.number_types import is_sparse, stored_entries
 from ell12.checks import check_entries, check_share, convert, generator, naming
 from ell12.completion.gpu_entries import AT_ONCE, SegmentedMatrix, Segments
 from ell12.protocols import Array
@@ -75,14 +76,15 @@ class Observed:
         if self._is_trusted:
             return
         values = as_real(self.values, "values")
-        shape = _as_shape(self.shape)
-        rows, columns = (as_indices(getattr(self, name), values, name) for name in ("rows", "columns"))
-        rows, columns, values = _sorted(rows, columns, values, shape)
+        with naming("shape"):
+            m, n = map(operator.index, self.shape)
+        rows, columns = as_indices(self.rows, values, "rows", m), as_indices(self.columns, values, "columns", n)
+        rows, columns, values = _sorted(rows, columns, values, (m, n))
         if not all_finite(values):
             raise ValueError("values must be finite; leave out what is not known")
-        for name, value in (("rows", rows), ("columns", columns), ("values", values), ("shape", shape)):
+        found = {"rows": rows, "columns": columns, "values": values, "shape": (m, n), "_is_trusted": True}
+        for name, value in found.items():
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "_is_trusted", True)
 
     def __repr__(self) -> str:
         return f"Observed({self.n_observed} of {self.shape[0]} x {self.shape[1]}, {self.values.dtype})"
@@ -132,20 +134,17 @@ class Observed:
         if tuple(values.shape) != tuple(mask.shape) or len(values.shape) != 2:
             shapes = f"{tuple(values.shape)} and {tuple(mask.shape)}"
             raise ValueError(f"values and mask must be two matrices of the same shape; got {shapes}")
-        observed = cls._at(values, mask)
-        if not all_finite(observed.values):
-            raise ValueError("values must be finite where mask is true")
-        return observed
+        return cls._at(values, mask, "values must be finite where mask is true")
 
     @classmethod
-    def _at(cls, values: Array, mask: Array) -> Observed:
-        """The entries of a dense array at which the mask is true, which are finite."""
-        xp = namespace(values)
+    def _at(cls, values: Array, mask: Array, otherwise: str) -> Observed:
+        """The entries of a dense array at which the mask is true, or an error where they are not finite."""
+        xp, shape = namespace(values), tuple(values.shape)
         rows, columns = xp.nonzero(mask)
-        flat = rows * values.shape[1] + columns
-        known = xp.take(xp.reshape(values, (-1,)), flat, axis=0)
-        rows, columns = _shortened(rows, values.shape), _shortened(columns, values.shape)
-        return cls(rows, columns, known, tuple(values.shape), _is_trusted=True)
+        known = xp.take(xp.reshape(values, (-1,)), rows * shape[1] + columns, axis=0)
+        if not all_finite(known):
+            raise ValueError(otherwise)
+        return cls(_shortened(rows, shape), _shortened(columns, shape), known, shape, _is_trusted=True)
 
     @property
     def n_observed(self) -> int:
@@ -197,6 +196,10 @@ class Observed:
     @cached_property
     def segments(self) -> tuple[Segments, Segments]:
         """The rows and the columns as sweeps and products on a device read them."""
+        if not has_segments(self.values):
+            raise TypeError(
+                "X must be a NumPy, PyTorch or CuPy array for steps on factors; use BlockAPG for others"
+            )
         order, starts = self.by_column
         rows = namespace(self.rows).take(self.rows, order, axis=0)
         m, n = self.shape
@@ -238,12 +241,6 @@ def has_segments(values: Array) -> bool:
     return is_numpy(values) or is_torch(values) or is_cupy(values)
 
 
-def check_segments(values: Array, what: str) -> None:
-    """Raise unless arrays are of such a library."""
-    if not has_segments(values):
-        raise TypeError(f"X must be a NumPy, PyTorch or CuPy array for {what}; use BlockAPG for others")
-
-
 def refuse_dask(X: Any, name: str) -> None:
     """Raise where X is a collection of Dask."""
     if hasattr(X, "__dask_graph__"):
@@ -267,7 +264,7 @@ def _from_sparse(X: Any, name: str) -> Observed:
     values = as_real(values, name)
     if not all_finite(values):
         raise ValueError(f"{name} stores NaN or infinity; a stored entry is a known one, so remove it instead")
-    return Observed(*_sorted(rows, columns, values, shape), shape, _is_trusted=True)
+    return Observed(rows, columns, values, shape)
 
 
 def _from_dense(X: Any, name: str) -> Observed:
@@ -279,10 +276,8 @@ def _from_dense(X: Any, name: str) -> Observed:
     if len(X.shape) != 2:
         raise ValueError(f"{name} must be a matrix, got shape {tuple(X.shape)}")
     known = ~namespace(X).isnan(X)
-    observed = Observed._at(X, known if hidden is None else known & ~hidden)
-    if not all_finite(observed.values):
-        raise ValueError(f"{name} contains infinity; an entry that is not known is NaN")
-    return observed
+    known = known if hidden is None else known & ~hidden
+    return Observed._at(X, known, f"{name} contains infinity; an entry that is not known is NaN")
 
 
 def as_real(x: Any, name: str) -> Array:
@@ -300,16 +295,8 @@ def as_real(x: Any, name: str) -> Array:
     return x if x.dtype in (xp.float32, xp.float64) else convert(x, xp.float64, name)
 
 
-def _as_shape(shape: Any) -> tuple[int, int]:
-    """The shape of a matrix, checked."""
-    whole = np.shape(shape) == (2,) and all(isinstance(n, int | np.integer) and n >= 0 for n in shape)
-    if not whole:
-        raise ValueError(f"shape must be two whole numbers >= 0, got {shape!r}")
-    return int(shape[0]), int(shape[1])
-
-
-def as_indices(indices: Any, values: Array, name: str) -> Array:
-    """Indices as a vector of integers of the kind of the values."""
+def as_indices(indices: Any, values: Array, name: str, size: int) -> Array:
+    """Indices as a vector of integers of the kind of the values, each of them below the size."""
     refuse_masked(indices, name)
     if is_numpy(values) or not is_array(indices) or is_numpy(indices):
         with naming(name):
@@ -319,15 +306,10 @@ def as_indices(indices: Any, values: Array, name: str) -> Array:
     if len(indices.shape) != 1 or (indices.shape[0] and not xp.isdtype(indices.dtype, "integral")):
         shape = tuple(indices.shape)
         raise TypeError(f"{name} must be a vector of integers, got {indices.dtype} of shape {shape}")
-    return indices
-
-
-def check_range(indices: Array, size: int, name: str) -> None:
-    """Raise unless indices are those of a vector of this size."""
-    xp = namespace(indices)
     low, high = (int(xp.min(indices)), int(xp.max(indices))) if indices.shape[0] else (0, -1)
     if low < 0 or high >= size:
         raise ValueError(f"{name} must lie in 0 .. {size - 1}, got {low} .. {high}")
+    return indices
 
 
 def _sorted(rows: Array, columns: Array, values: Array, shape: tuple[int, int]) -> tuple[Array, Array, Array]:
@@ -335,12 +317,10 @@ def _sorted(rows: Array, columns: Array, values: Array, shape: tuple[int, int]) 
     if not tuple(rows.shape) == tuple(columns.shape) == tuple(values.shape):
         shapes = f"{tuple(rows.shape)}, {tuple(columns.shape)} and {tuple(values.shape)}"
         raise ValueError(f"rows, columns and values must be as long as each other; got {shapes}")
-    xp = namespace(rows)
-    check_range(rows, shape[0], "rows")
-    check_range(columns, shape[1], "columns")
     rows, columns = _shortened(rows, shape), _shortened(columns, shape)
     flat = _widened(rows) * shape[1] + columns
     if not all_true(flat[1:] > flat[:-1]):
+        xp = namespace(rows)
         order = xp.argsort(flat, stable=True)
         flat, rows, columns, values = (xp.take(part, order, axis=0) for part in (flat, rows, columns, values))
         twice = xp.nonzero(flat[1:] == flat[:-1])[0]

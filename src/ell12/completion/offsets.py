@@ -56,9 +56,8 @@ class Offsets:
         """The same offsets for other rows, whose biases are found from their own known entries."""
         if self.rows is None:
             return self
-        without = replace(self, rows=None)
-        residual = without.subtracted_from(observed).values
-        return replace(self, rows=Sides(observed).row_means(residual, SHRINKAGE))
+        residual = replace(self, rows=None).subtracted_from(observed).values
+        return replace(self, rows=Sides(observed).row_biases(residual))
 
     @property
     def unknown_units(self) -> np.ndarray:
@@ -69,6 +68,12 @@ class Offsets:
         total: Any = self.mean
         total = total if self.rows is None else total + _at(self.rows, rows)
         return total if self.columns is None else total + _at(self.columns, columns)
+
+
+def quotient(a: Array, b: Array) -> Array:
+    """``a / b``, zero where b is."""
+    xp = namespace(a)
+    return xp.where(b > 0, a / xp.where(b > 0, b, 1), 0)
 
 
 def _at(numbers: Array, positions: Array) -> Array:
@@ -96,46 +101,25 @@ def fit_offsets(observed: Observed, center: str | None, scale: str | None = None
     >>> fit_offsets(Observed([0, 1], [0, 1], [1.0, 3.0], (2, 2)), "mean").mean
     2.0
     """
-    if scale is not None:
-        return _scaled_offsets(observed, center)
-    if center is None:
+    if scale is None and center is None:
         return Offsets()
-    mean = float(namespace(observed.values).mean(observed.values))
-    if center == "mean":
-        return Offsets(mean)
-    sides, residual = Sides(observed), observed.values - mean
-    if center == "columns":
-        return Offsets(mean, columns=sides.column_means(residual, 0.0))
-    rows, columns = _biases(observed, sides, residual)
-    return Offsets(mean, rows, columns)
-
-
-def _scaled_offsets(observed: Observed, center: str | None) -> Offsets:
-    """The offsets of columns with units of their own.
-
-    Standard deviations suit heavy tails too: by a robust scale, an outlier would rule the squared errors of all.
-    """
-    xp, sides = namespace(observed.values), Sides(observed)
-    means, residual, scales = sides.column_moments(observed.values)
+    xp, values, sides = namespace(observed.values), observed.values, Sides(observed)
+    if scale is None:
+        mean = float(xp.mean(values))
+        if center == "columns":
+            return Offsets(mean, columns=sides.column_means(values - mean))
+        return Offsets(mean, *sides.biases(values - mean)) if center == "biases" else Offsets(mean)
+    # Standard deviations suit heavy tails too: by a robust scale, an outlier would rule the squared errors of all.
+    means, residual, scales = sides.column_moments(values)
     scales = xp.where(scales > 0, scales, xp.where(means == 0, 1.0, xp.abs(means)))  # a constant column
     scales = xp.where(sides.counts[1] > 0, scales, xp.nan)
     if center is None:
         return Offsets(scales=scales)
-    in_scale = replace(observed, values=residual / _at(scales, observed.columns))
     means = xp.where(sides.counts[1] > 0, means / scales, 0.0)
     if center != "biases":  # the mean of standardised columns is zero
         return Offsets(columns=means, scales=scales)
-    rows, columns = _biases(in_scale, sides, in_scale.values)
+    rows, columns = sides.biases(residual / _at(scales, observed.columns))
     return Offsets(0.0, rows, means + columns, scales)
-
-
-def _biases(observed: Observed, sides: Sides, residual: Array) -> tuple[Array, Array]:
-    """Shrunken biases of rows and columns, found in turn."""
-    rows = sides.row_means(residual, SHRINKAGE)
-    for _ in range(SWEEPS):
-        columns = sides.column_means(residual - _at(rows, observed.rows), SHRINKAGE)
-        rows = sides.row_means(residual - _at(columns, observed.columns), SHRINKAGE)
-    return rows, columns
 
 
 class Sides:
@@ -143,21 +127,27 @@ class Sides:
 
     def __init__(self, observed: Observed) -> None:
         self.observed = observed
-        values = observed.values
-        xp = namespace(values)
-        m, n = observed.shape
-        kind = {"dtype": values.dtype, "device": device(values)}
-        self.ones = xp.ones(m, **kind), xp.ones(n, **kind)
-        pattern = observed.matrix(xp.ones_like(values))
+        xp = namespace(observed.values)
+        kind = {"dtype": observed.values.dtype, "device": device(observed.values)}
+        self.ones = tuple(xp.ones(size, **kind) for size in observed.shape)
+        pattern = observed.matrix(xp.ones_like(observed.values))
         self.counts = pattern @ self.ones[1], pattern.T @ self.ones[0]
 
-    def row_means(self, values: Array, shrinkage: float) -> Array:
-        """The mean of each row, as if ``shrinkage`` entries more were zero."""
-        return self._mean(self.observed.matrix(values) @ self.ones[1], self.counts[0], shrinkage)
+    def row_biases(self, values: Array) -> Array:
+        """The mean of each row, shrunken to zero."""
+        return quotient(self.observed.matrix(values) @ self.ones[1], self.counts[0] + SHRINKAGE)
 
-    def column_means(self, values: Array, shrinkage: float) -> Array:
+    def column_means(self, values: Array, shrinkage: float = 0.0) -> Array:
         """The mean of each column, as if ``shrinkage`` entries more were zero."""
-        return self._mean(self.observed.matrix(values).T @ self.ones[0], self.counts[1], shrinkage)
+        return quotient(self.observed.matrix(values).T @ self.ones[0], self.counts[1] + shrinkage)
+
+    def biases(self, residual: Array) -> tuple[Array, Array]:
+        """Shrunken biases of rows and columns, found in turn."""
+        rows = self.row_biases(residual)
+        for _ in range(SWEEPS):
+            columns = self.column_means(residual - _at(rows, self.observed.rows), SHRINKAGE)
+            rows = self.row_biases(residual - _at(columns, self.observed.columns))
+        return rows, columns
 
     def column_moments(self, values: Array) -> tuple[Array, Array, Array]:
         """The mean of each column, what it leaves, and the standard deviation; zero where that may be rounding.
@@ -166,19 +156,15 @@ class Sides:
         number is formed.
         """
         xp, columns = namespace(values), self.observed.columns
-        means = self.column_means(values, 0.0)
-        means = means + self.column_means(values - _at(means, columns), 0.0)
+        means = self.column_means(values)
+        means = means + self.column_means(values - _at(means, columns))
         residual = values - _at(means, columns)
-        size = self.column_means(xp.abs(residual), 0.0)
+        size = self.column_means(xp.abs(residual))
         size = xp.where(size > 0, size, 1.0)
         relative = residual / _at(size, columns)
-        deviations = size * xp.sqrt(self.column_means(relative * relative, 0.0))
+        deviations = size * xp.sqrt(self.column_means(relative * relative))
         rounding = 100 * float(xp.finfo(values.dtype).eps) * xp.abs(means)
         return means, residual, xp.where(deviations > rounding, deviations, 0.0)
-
-    @staticmethod
-    def _mean(sums: Array, counts: Array, shrinkage: float) -> Array:
-        return sums / (namespace(counts).where(counts > 0, counts, 1) + shrinkage)
 
 
 @dataclass(frozen=True, eq=False)

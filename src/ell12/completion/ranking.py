@@ -10,7 +10,6 @@ import scipy.sparse.linalg
 
 from ell12.completion.gpu_entries import AT_ONCE
 from ell12.completion.hidden_entries import HELD_OUT
-from ell12.completion.low_rank import gathered_sums_of_products
 from ell12.completion.observed import Observed
 from ell12.protocols import Array
 
@@ -144,11 +143,6 @@ class Scores:
         Q = np.column_stack([V, np.ones(len(V)), columns])
         nothing = np.zeros(V.shape[1])
         return cls(np.vstack([P, [*nothing, offsets.mean, 1.0]]), np.vstack([Q, [*nothing, 1.0, 0.0]]))
-
-    def pairs(self, rows: Array, columns: Array) -> Array:
-        """The entries at pairs of positions."""
-        rows, columns = np.where(rows < 0, len(self.P) - 1, rows), np.where(columns < 0, len(self.Q) - 1, columns)
-        return gathered_sums_of_products(self.P, self.Q, rows, columns)
 
 
 @dataclass(frozen=True, eq=False)

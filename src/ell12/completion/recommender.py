@@ -15,7 +15,7 @@ from ell12.backend import is_number
 from ell12.checks import check_counts, check_entries, check_flags, check_word, naming
 from ell12.completion.hidden_entries import ROUGH_TOL
 from ell12.completion.imputer import fit_entries
-from ell12.completion.low_rank import LowRank
+from ell12.completion.low_rank import LowRank, gathered_sums_of_products
 from ell12.completion.observed import Observed
 from ell12.completion.ranking import Interest, Recommendations, Scores, best_columns, ndcg
 from ell12.completion.squared_error import regressed_rows
@@ -111,10 +111,7 @@ class L12Recommender(NestedParameters, BaseEstimator):
         y : None, optional
             Ignored.
         """
-        ratings = Ratings.of(ratings, self.columns)
-        given = {name: getattr(self, name) for name in ("alpha", "penalty", "max_rank", "center", "tol")}
-        self._complete(ratings, **given)
-        return self
+        return self._complete(Ratings.of(ratings, self.columns))
 
     def refit(self, new_ratings: Any, *, tol: float | None = None) -> L12Recommender:
         """Fit again with more ratings, beginning at the old factors and keeping the old choices.
@@ -137,10 +134,9 @@ class L12Recommender(NestedParameters, BaseEstimator):
             penalty = with_alpha(penalty, completion.alpha * math.sqrt(len(merged) / len(old)))
         U, V = (np.zeros((size, completion.x.rank)) for size in merged.shape)
         U[merged.rows_of(old.users)], V[merged.columns_of(old.items)] = completion.x.U, completion.x.V
-        chosen = {"max_rank": completion.max_rank, "center": completion.center}
+        chosen = {"alpha": None, "penalty": penalty, "max_rank": completion.max_rank, "center": completion.center}
         tol = max(self.tol, ROUGH_TOL) if tol is None else tol
-        self._complete(merged, penalty=penalty, x0=LowRank(U, completion.x.s, V), tol=tol, **chosen)
-        return self
+        return self._complete(merged, x0=LowRank(U, completion.x.s, V), tol=tol, **chosen)
 
     def predict(self, users: Any, items: Any) -> Array:
         """The ratings that users would give items, by their ids.
@@ -154,7 +150,7 @@ class L12Recommender(NestedParameters, BaseEstimator):
         check_is_fitted(self)
         with naming("users and items"):
             rows, columns = np.broadcast_arrays(self._rows_of(users, "mark"), self._columns_of(items, "mark"))
-        values = self._scores.pairs(rows.ravel(), columns.ravel())
+        values = gathered_sums_of_products(self._scores.P, self._scores.Q, rows.ravel(), columns.ravel())
         return self.clip_.cut(values).reshape(rows.shape)
 
     def recommend(
@@ -259,7 +255,7 @@ class L12Recommender(NestedParameters, BaseEstimator):
         lists, _ = best_columns(scores.P[rows], scores.Q[:-1], n, self._seen(rows))
         return ndcg(lists, known.sparse(np.maximum(known.values - self.ratings_.values.min(), 0.0)))
 
-    def _complete(self, ratings: Ratings, **options: Any) -> None:
+    def _complete(self, ratings: Ratings, **options: Any) -> L12Recommender:
         """Fit these ratings, and keep what the other methods need."""
         check_entries(ratings.values, "ratings")
         observed = Observed(ratings.rows, ratings.columns, ratings.values, ratings.shape)
@@ -269,6 +265,7 @@ class L12Recommender(NestedParameters, BaseEstimator):
         self.ratings_, self.users_, self.items_, self.clip_ = ratings, ratings.users, ratings.items, clip
         self._scores = Scores.of(completion.offsets, completion.x.weighted, completion.x.V)
         self._interest: Interest | None = None
+        return self
 
     def _rows_of(self, users: Any, unknown: str = "error") -> Array:
         with naming("users"):

@@ -10,8 +10,8 @@ import numpy as np
 
 from ell12.backend import all_finite, as_numpy, in_memory, inner, is_numpy, namespace, to_device_of
 from ell12.completion.gpu_entries import Segments
-from ell12.completion.low_rank import COMPILED_FROM, LowRank, compiled_loops, sums_of_products
-from ell12.completion.observed import Observed, check_segments
+from ell12.completion.low_rank import LowRank, compiled_loops, sums_of_products
+from ell12.completion.observed import Observed
 from ell12.penalties import SpectralL12
 from ell12.protocols import Array, Loss, Point
 
@@ -36,7 +36,7 @@ def row_terms(W: Array, H: Array, penalty: SpectralL12) -> tuple[float, Array]:
 def solve_rows(segments: Segments, values: Array, H: Array, ridge: Any, prior: Array) -> Array:
     """`Segments.solve`, compiled where that pays."""
     size = (values.shape[0] + segments.starts.shape[0]) * H.shape[1] ** 2
-    compiled = compiled_loops() if in_memory(H) and size >= COMPILED_FROM else None
+    compiled = compiled_loops(size) if in_memory(H) else None
     if compiled is None:
         return segments.solve(values, H, ridge, prior)
     known = map(as_numpy, (segments.starts, segments.columns, values))
@@ -69,9 +69,6 @@ class EntryLoss(Loss, Protocol):
 
     def residual(self, point: Point) -> Array:
         """The derivative by each known entry."""
-
-    def after_step(self, prediction: Array, length: float) -> Array:
-        """The known entries after a gradient step of this length from these."""
 
 
 class SweepLoss(Loss, Protocol):
@@ -159,19 +156,9 @@ class CompletionLoss(MatrixLoss):
         """The errors at their positions in the matrix; zero elsewhere."""
         return self.observed.matrix(self.residual(point))
 
-    def divergence(self, point: Point, base: Point) -> float:
-        """Half the squared distance of the predictions."""
-        move = point.prediction - base.prediction
-        return 0.5 * inner(move, move)
-
-    def after_step(self, prediction: Array, length: float) -> Array:
-        """The known entries after a gradient step from these; of length 1 they are those that were observed."""
-        return self.observed.values if length == 1 else prediction - length * (prediction - self.observed.values)
-
     def make_sweep(self, penalty: Any) -> Callable[[LowRank], LowRank]:
         """One pass over the rows and one over the columns: in memory by loops, on a device all rows at once."""
         observed, values = self.observed, self.observed.values
-        check_segments(values, "alternating least squares")
         by_column = namespace(values).take(values, observed.by_column[0], axis=0)
         rows, columns = zip(observed.segments, (values, by_column), strict=True)
 

@@ -26,18 +26,6 @@ def counts(observed: Observed) -> tuple[Array, Array]:
     return np.bincount(observed.rows, minlength=rows), np.bincount(observed.columns, minlength=columns)
 
 
-def hidden_errors(train: Observed, hidden: Observed, predicted: Array, column_counts: Any = None) -> Array:
-    """What was predicted wrongly at known entries that a fit had not seen, as four rows.
-
-    Value less prediction; the column; and how many other entries of the row, and of the column, the fit did see.
-    Of columns it may have seen more than ``train`` holds.
-    """
-    by_row, by_column = counts(train)
-    by_column = by_column if column_counts is None else column_counts
-    errors = hidden.values.astype(np.float64) - predicted
-    return np.stack([errors, hidden.columns, by_row[hidden.rows], by_column[hidden.columns]])
-
-
 def folds(size: int, random: np.random.Generator) -> Iterator[Array]:
     """Random parts of equal size, one after the other, as masks."""
     count = round(1 / HELD_OUT)
@@ -209,54 +197,45 @@ class Uncertain:
     def _calibration(self: Any, for_new_rows: bool) -> Calibration:
         """What hidden entries say; threads that ask at the same time find the same."""
         if for_new_rows not in self._calibrations:
-            learn = _errors_in_new_rows if for_new_rows else _errors_at_hidden_entries
-            errors = learn(self, self._known, np.random.default_rng(self._seed))
-            self._calibrations[for_new_rows] = Calibration(self._known, errors)
+            errors = [
+                np.stack([hidden.values - predicted, hidden.columns, seen[hidden.rows], number[hidden.columns]])
+                for hidden, predicted, seen, number in _validations(self, self._known, for_new_rows)
+            ]
+            self._calibrations[for_new_rows] = Calibration(self._known, np.hstack([np.zeros((4, 0)), *errors]))
         return self._calibrations[for_new_rows]
 
 
-def _errors_at_hidden_entries(model: Any, known: Observed, random: np.random.Generator) -> Array:
-    """Fits without a part of the entries, which they predict."""
-    found = [np.zeros((4, 0))]
-    for held in folds(known.n_observed, random):
-        train, hidden = known.select(~held), known.select(held)
-        if train.n_observed:
-            other, pairs = _refitted(model, train), (hidden.rows, hidden.columns)
-            predicted = other.clip_.cut(other.completion_.predict(*pairs), hidden.columns)
-            found.append(hidden_errors(train, hidden, predicted))
-    return np.hstack(found)
+def _validations(model: Any, known: Observed, new_rows: bool) -> Iterator[tuple[Observed, Array, Array, Array]]:
+    """Entries hidden in turn, or all of some rows; what a fit without them predicts there; and what it did see.
 
-
-def _errors_in_new_rows(model: Any, known: Observed, random: np.random.Generator) -> Array:
-    """Fits without a part of the rows, whose entries are then predicted from the others of their row."""
-    found = [np.zeros((4, 0))]
-    for rows in folds(known.shape[0], random):
-        train, others = known.select(~rows[known.rows]), _taken(known, np.flatnonzero(rows))
+    That is the number of known entries of each row and of each column. An entry of a new row is predicted from the
+    others of its row.
+    """
+    random = np.random.default_rng(model._seed)
+    for part in folds(known.shape[0] if new_rows else known.n_observed, random):
+        train = known.select(~(part[known.rows] if new_rows else part))
         if train.n_observed == 0:
             continue
-        other = _refitted(model, train)
-        for held in folds(others.n_observed, random):
-            kept, hidden = others.select(~held), others.select(held)
-            predicted = other._completed_rows(kept).reshape(-1)[hidden.flat]
-            found.append(hidden_errors(kept, hidden, predicted, counts(train)[1]))
-    return np.hstack(found)
+        other, (by_row, by_column) = _refitted(model, train), counts(train)
+        if not new_rows:
+            hidden = known.select(part)
+            predicted = other.completion_.predict(hidden.rows, hidden.columns)
+            yield hidden, other.clip_.cut(predicted, hidden.columns), by_row, by_column
+            continue
+        rows = _taken(known, np.flatnonzero(part))
+        for held in folds(rows.n_observed, random):
+            kept, hidden = rows.select(~held), rows.select(held)
+            yield hidden, other._completed_rows(kept).reshape(-1)[hidden.flat], counts(kept)[0], by_column
 
 
 def _refitted(model: Any, known: Observed) -> Any:
     """The same imputer fitted to other entries with the choices that were made."""
     other, fit = copy.copy(model), model.completion_
     # Rough fits of ratings err as exact ones do. In tables, where alpha is small, they err less: they must not.
-    rough = not model._known.is_table
-    alpha = fit.alpha * math.sqrt(known.n_observed / model._known.n_observed)
-    other.completion_ = completed(
-        Centred.of(known, fit.center, fit.scale),
-        with_alpha(fit.penalty, alpha),
-        fit.max_rank,
-        solver=model.solver,
-        random_state=model._seed,
-        tol=max(model.tol, ROUGH_TOL) if rough else model.tol,
-        max_iter=model.max_iter,
-    )
+    options = {"tol": model.tol if model._known.is_table else max(model.tol, ROUGH_TOL)}
+    options |= {"max_iter": model.max_iter, "random_state": model._seed, "solver": model.solver}
+    penalty = with_alpha(fit.penalty, fit.alpha * math.sqrt(known.n_observed / model._known.n_observed))
+    other.completion_ = completed(Centred.of(known, fit.center, fit.scale), penalty, fit.max_rank, **options)
     other.clip_ = Range.of(model.clip, known, known.is_table)
     return other
 
@@ -291,14 +270,12 @@ def _limits(model: Any) -> Range:
     """
     if not isinstance(model.clip, str):
         return model.clip_
-    (columns, values), n = (model._known.columns, model._known.values), model._known.shape[1]
-
-    def kept(bound: Any, otherwise: float) -> Any:
-        on = values == (np.asarray(bound)[columns] if np.ndim(bound) else bound)
-        number = np.bincount(columns[on], minlength=n) if np.ndim(bound) else np.count_nonzero(on)
-        return np.where(number > 1, bound, otherwise)
-
-    return Range(kept(model.clip_.low, -np.inf), kept(model.clip_.high, np.inf))
+    known, found = model._known, []
+    for bound, otherwise in zip(model.clip_, Range(), strict=True):
+        each = np.broadcast_to(bound, known.shape[1])
+        number = np.bincount(known.columns[known.values == each[known.columns]], minlength=each.size)
+        found.append(np.where((number if np.ndim(bound) else number.sum()) > 1, bound, otherwise))
+    return Range(*found)
 
 
 def _same(one: Observed, other: Observed) -> bool:

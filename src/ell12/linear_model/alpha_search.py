@@ -209,14 +209,14 @@ def _fold(model: AlphaSearch, tried: Any, data: Data, train: Array, test: Array)
     try:
         problems = model._fold_problems(data, train)
         runs = [model._path(problem, penalty, alphas) for problem in problems]
-        used = _used(runs, data.X.shape[1]) if is_out_of_memory(data.X) else slice(None)
+        used = entries_in_use(runs, data.X.shape[1]) if is_out_of_memory(data.X) else slice(None)
         judged = data._replace(X=data.X.select_columns(used)) if is_out_of_memory(data.X) else data
         solutions = [[as_vector(run.x) for run in path] for path in runs]
-        plain = refits = _coefficients(problems, solutions, used)
+        plain = refits = path_coefficients(problems, solutions, used)
         if any(shares):
             most = problems[0].loss.b.shape[0] / 2 if len(shares) > 1 else math.inf
             pairs = zip(problems, solutions, strict=True)
-            refits = _coefficients(problems, [refit_path(p, xs, penalty, most) for p, xs in pairs], used)
+            refits = path_coefficients(problems, [refit_path(p, xs, penalty, most) for p, xs in pairs], used)
         paths = [[mix(*parts, share) for parts in zip(plain, refits, strict=True)] for share in shares]
         scores = np.stack([model._score_fold((path[0], path[1]), judged, train, test) for path in paths])
     except NoInformation as error:
@@ -229,7 +229,7 @@ def _ends(runs: list[list[Result]]) -> list[Result]:
     return [replace(run, x=None, history={}) for path in runs for run in path]
 
 
-def _coefficients(problems: list[FitProblem], solutions: list[Any], used: Any) -> tuple[Array, Array]:
+def path_coefficients(problems: list[FitProblem], solutions: list[Any], used: Any) -> tuple[Array, Array]:
     """The coefficients of the columns in use and the intercepts, (n_alphas, n_rows, ...), of paths."""
     pairs = [[p.coefficients(x) for x in path] for p, path in zip(problems, solutions, strict=True)]
     xp = namespace(pairs[0][0][0])
@@ -237,7 +237,7 @@ def _coefficients(problems: list[FitProblem], solutions: list[Any], used: Any) -
     return coefs, xp.concat([xp.stack([level for _, level in path]) for path in pairs], axis=1)
 
 
-def _used(runs: list[Any], size: int) -> Array:
+def entries_in_use(runs: list[Any], size: int) -> Array:
     """The entries that some solution of some path uses; at least one."""
     used = np.zeros(size, dtype=bool)
     for run in (run for path in runs for run in path):
@@ -323,5 +323,11 @@ def scores_of(model: Any, coefs: Array, intercepts: Array, data: Data) -> Array:
         coefs, intercepts = coefs[:, 0], intercepts[:, 0]
     scores = []
     for model.coef_, model.intercept_ in zip(coefs, intercepts, strict=True):
-        scores.append(scorer(model, X, y, **weights))
+        try:
+            score = scorer(model, X, y, **weights)
+            scores.append(float(score.item() if hasattr(score, "item") else score))
+        except NoInformation:
+            raise
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"scoring must give numbers of a model, X and y: {error}") from error
     return np.array(scores)

@@ -16,17 +16,9 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from ell12.backend import as_numpy, indices_like, is_numpy, namespace, precision, refuse_masked, to_device_of
 from ell12.checks import check_numbers, check_word, naming
+from ell12.linear_model import row_fits
 from ell12.linear_model.families import CLASSIFICATION, Logistic, family_of
 from ell12.linear_model.fit_problem import Data, FitProblem, check_numpy, follow
-from ell12.linear_model.row_fits import (
-    Descents,
-    can_step,
-    check_features,
-    classification_problems,
-    is_chunked,
-    map_rows,
-    score_rows,
-)
 from ell12.linear_model.sparse_model import SparseLinearModel, keep_arguments
 from ell12.losses import LogisticLoss, MultinomialLoss
 from ell12.minimization import Result, Status
@@ -133,18 +125,18 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
             Weights, at least 0.
         """
         self._chunks = None
-        if is_chunked(X):
+        if row_fits.is_chunked(X):
             self._check_chunks("data in chunks", Logistic)
-            check_features(self, X, reset=True)
+            row_fits.check_features(self, X, reset=True)
             if self.class_weight is not None:
                 raise ValueError("class_weight needs data in memory: give sample_weight for data in chunks")
-            self.classes_, problems = classification_problems(X, y, sample_weight, self.fit_intercept)
+            self.classes_, problems = row_fits.classification_problems(X, y, sample_weight, self.fit_intercept)
         else:
             problems = self._problems(self._observed(X, y, sample_weight))
         self._fit_problems(problems, self._given_penalty(), single=False)
         return self
 
-    @available_if(lambda model: can_step(model, Logistic))
+    @available_if(lambda model: row_fits.can_step(model, Logistic))
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> L12Classifier:
         """Go on fitting, by stochastic proximal steps over a chunk of rows.
 
@@ -175,20 +167,22 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
             raise ValueError(f"class_weight must be a dict or None in partial_fit, got {self.class_weight!r}")
         self.classes_, codes = labels, np.searchsorted(labels, y)
         self._weigh_classes(X, codes, sample_weight)
-        chunks = Descents() if first else self._chunks
         signs, weight = self._signs(codes, X.dtype), self._weight_of_samples(codes, sample_weight)
-        self._step_through(chunks, [Logistic()] * len(signs), Data(X, signs, weight))
-        self._chunks = chunks
+        self._chunks = self._step_through([Logistic()] * len(signs), Data(X, signs, weight))
         return self
 
     def decision_function(self, X: Any) -> NDArray[Any]:
         """The fitted linear functions at the rows of X: of the second class where there are two."""
-        return map_rows(self.decision_function, X) if is_chunked(X) else self._decisions(X, "decision_function")
+        return (
+            row_fits.map_rows(self.decision_function, X)
+            if row_fits.is_chunked(X)
+            else self._decisions(X, "decision_function")
+        )
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The label with the largest decision function; a dask array, not computed yet, where X is one."""
-        if is_chunked(X):
-            return map_rows(self.predict, X)
+        if row_fits.is_chunked(X):
+            return row_fits.map_rows(self.predict, X)
         scores = self._decisions(X, "predict")
         xp = namespace(scores)
         codes = xp.astype(scores > 0, xp.int64) if scores.ndim == 1 else xp.argmax(scores, axis=1)
@@ -202,14 +196,14 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
         Of more than two classes each is fitted against the rest and scaled to the sum 1, unless
         ``loss="multinomial"``.
         """
-        if is_chunked(X):
-            return map_rows(self.predict_proba, X)
+        if row_fits.is_chunked(X):
+            return row_fits.map_rows(self.predict_proba, X)
         return self._shares(self._decisions(X, "predict_proba"))
 
     def predict_log_proba(self, X: Any) -> NDArray[Any]:
         """The logarithm of `predict_proba`."""
-        if is_chunked(X):
-            return map_rows(self.predict_log_proba, X)
+        if row_fits.is_chunked(X):
+            return row_fits.map_rows(self.predict_log_proba, X)
         shares = self._shares(self._decisions(X, "predict_log_proba"))
         return namespace(shares).log(shares)
 
@@ -232,8 +226,8 @@ class L12Classifier(ClassifierMixin, SparseLinearModel):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of labels that are right; what is on workers is added up there."""
-        if is_chunked(X):
-            return score_rows(self, X, y, sample_weight)
+        if row_fits.is_chunked(X):
+            return row_fits.score_rows(self, X, y, sample_weight)
         refuse_masked(y, "y")
         refuse_masked(sample_weight, "sample_weight")
         return super().score(X, y, sample_weight)

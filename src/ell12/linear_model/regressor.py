@@ -11,24 +11,15 @@ from sklearn.utils.metaestimators import available_if
 
 from ell12.backend import inner, max_abs, namespace, refuse_masked
 from ell12.checks import check_entries, convert, naming
+from ell12.linear_model import row_fits
 from ell12.linear_model.families import REGRESSION, Squared, explained_deviance, family_of
 from ell12.linear_model.fit_problem import Data, FitProblem, check_numpy, follow
-from ell12.linear_model.row_fits import (
-    MOST_COLUMNS,
-    Chunks,
-    Descents,
-    can_step,
-    check_features,
-    is_chunked,
-    map_rows,
-    regression_problems,
-    score_rows,
-)
 from ell12.linear_model.sparse_model import SparseLinearModel, is_joint, keep_arguments
 from ell12.losses import QuadraticLoss, SquaredLoss
 from ell12.minimization import Result
 from ell12.penalties import L12, RowsL12
 from ell12.protocols import Array
+from ell12.solvers.newton import LARGEST
 
 
 class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
@@ -159,17 +150,19 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
             Give it to `predict` and `score` as well.
         """
         self._chunks = None
-        if is_chunked(X) and offset is None:
+        if row_fits.is_chunked(X) and offset is None:
             self._check_chunks("data in chunks", Squared)
-            check_features(self, X, reset=True)
-            problems = regression_problems(X, y, sample_weight, self.fit_intercept, is_joint(self.penalty))
+            row_fits.check_features(self, X, reset=True)
+            problems = row_fits.regression_problems(
+                X, y, sample_weight, self.fit_intercept, is_joint(self.penalty)
+            )
             self._fit_problems(problems, self._given_penalty(), single=np.ndim(y) == 1)
             return self
         data = self._observed(X, y, sample_weight, offset)
         self._fit_problems(self._problems(data), self._given_penalty(), single=self._is_single(data))
         return self
 
-    @available_if(lambda model: can_step(model, Squared))
+    @available_if(lambda model: row_fits.can_step(model, Squared))
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> L12Regressor:
         """Fit to a chunk of rows and to all that came before it.
 
@@ -192,19 +185,15 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         X, y, sample_weight = self._validate_regression(X, y, sample_weight, reset=first)
         check_numpy(X, "partial_fit")
         self._check_chunks("partial_fit", Squared)
-        data, chunks = Data(X, y, sample_weight), self._chunks
-        if first:
-            chunks = Chunks(X.dtype) if X.shape[1] <= MOST_COLUMNS else Descents()
-        if isinstance(chunks, Chunks):
-            chunks = chunks.with_rows(X, y, sample_weight)
-            problems = chunks.problems(self.fit_intercept, is_joint(self.penalty))
-            self._fit_problems(problems, self._given_penalty(), single=y.ndim == 1)
+        single, chunks = y.ndim == 1, self._chunks
+        if X.shape[1] <= LARGEST:
+            chunks = row_fits.with_rows(chunks, X, y, sample_weight)
+            problems = row_fits.moment_problems(chunks, X, self.fit_intercept, is_joint(self.penalty))
+            self._fit_problems(problems, self._given_penalty(), single=single)
         else:
             targets = self._targets(y)
-            self._step_through(chunks, [Squared()] * len(targets), data._replace(y=targets))
+            chunks = self._step_through([Squared()] * len(targets), Data(X, targets, sample_weight), single=single)
             self._dual_gaps = None
-            if y.ndim == 1:
-                self.coef_, self.intercept_, self.n_iter_ = self.coef_[0], self.intercept_[0], int(self.n_iter_[0])
         self._chunks = chunks  # not before: a call that fails leaves no trace
         return self
 
@@ -220,8 +209,8 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
 
     def predict(self, X: Any, offset: Any = None) -> NDArray[Any]:
         """The fitted mean at the rows of X; a dask array, not computed yet, where X is one."""
-        if is_chunked(X) and offset is None:
-            return map_rows(self.predict, X)
+        if row_fits.is_chunked(X) and offset is None:
+            return row_fits.map_rows(self.predict, X)
         return self._family.mean(self._shifted(self._linear_functions(X, "predict"), offset))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
@@ -229,9 +218,9 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
 
         What is on workers is added up there.
         """
-        if is_chunked(X) and offset is None:
+        if row_fits.is_chunked(X) and offset is None:
             self._check_family("a score of data in chunks", Squared)
-            return score_rows(self, X, y, sample_weight)
+            return row_fits.score_rows(self, X, y, sample_weight)
         refuse_masked(y, "y")
         refuse_masked(sample_weight, "sample_weight")
         if isinstance(self._family, Squared) and offset is None:
@@ -311,7 +300,7 @@ def dual_gap(loss: Any, x: Array, penalty: Any) -> float:
     """The gap of ``loss + alpha (||x||_1 + ridge/2 ||x||^2)`` at x, as scikit-learn's ElasticNet has it.
 
     With the residual r and the gradient g of the loss the dual point is ``s r``, s so small that it is feasible:
-    ``s = min(1, alpha / max_j |g_j + alpha ridge x_j|)``. Norms of rows stand for moduli where x is a matrix.
+    ``s = min(1, alpha / max_j |g_j + alpha ridge x_j|)``. Norms of rows stand for magnitudes where x is a matrix.
 
     Parameters
     ----------
@@ -337,12 +326,12 @@ def dual_gap(loss: Any, x: Array, penalty: Any) -> float:
     xp, pull = namespace(x), -gradient - alpha * ridge * x
     if penalty.positive:
         pull = xp.where(pull > 0, pull, 0)
-    sizes, moduli = (xp.linalg.vector_norm(v, axis=1) if v.ndim == 2 else v for v in (pull, x))
+    sizes, magnitudes = (xp.linalg.vector_norm(v, axis=1) if v.ndim == 2 else v for v in (pull, x))
     steepest = max_abs(sizes)
     scale = alpha / steepest if steepest > alpha else 1.0
     shrunk = square + alpha * ridge * inner(x, x)
     along = square - inner(gradient, x)  # the residual times the observations
-    total = float(xp.sum(xp.abs(moduli)))
+    total = float(xp.sum(xp.abs(magnitudes)))
     return 0.5 * shrunk + alpha * total + 0.5 * scale**2 * shrunk - scale * along
 
 

@@ -14,40 +14,23 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from ell12.linear_model.fit_problem import CentredData, Data, FitProblem, check_columns
+from ell12.linear_model.fit_problem import FitProblem, check_columns
 from ell12.losses.moments import Moments, mean_squared_losses
 from ell12.protocols import Array, Penalty
-from ell12.solvers.stochastic import LearnedStep
-
-# Up to 3000 columns the products of all columns are kept: a matrix of 72 MB, and another while a chunk is added.
-MOST_COLUMNS = 3000
-# A stochastic step uses 64 rows.
-BATCH = 64
+from ell12.solvers.stochastic import LearnedStep, ProxSVRG
 
 
-@dataclass(frozen=True)
-class Chunks:
-    """The moments of all rows so far, from which a squared loss is that of all rows at once."""
-
-    dtype: Any
-    moments: Moments | None = None
-
-    def with_rows(self, X: Any, y: Array, sample_weight: Any) -> Chunks:
-        """The moments of one chunk more."""
-        weight = np.ones(X.shape[0]) if sample_weight is None else sample_weight.astype(np.float64)
-        targets = y.reshape(len(y), -1).astype(np.float64)
-        new = Moments.of(X, targets, weight)
-        if self.moments is not None and self.moments.mean.size != new.mean.size:
-            raise ValueError(f"y must have as many columns as in the chunks before, got {targets.shape[1]}")
-        return Chunks(self.dtype, new if self.moments is None else self.moments + new)
-
-    def problems(self, fit_intercept: bool, shared: bool) -> list[FitProblem]:
-        """The problem of each target, or of all where they share one support."""
-        found = self.moments
-        if found is None or found.total == 0:
-            raise ValueError("sample_weight sums to zero: no sample is left to fit")
-        width = found.mean.size - found.low.size
-        return _problems(mean_squared_losses(found, width, fit_intercept, self.dtype, shared))
+def with_rows(known: Moments | None, X: Any, y: Array, sample_weight: Any) -> Moments:
+    """The moments of all rows so far and of one chunk more: a squared loss of them is that of all rows at once."""
+    weight = np.ones(X.shape[0]) if sample_weight is None else sample_weight.astype(np.float64)
+    targets = y.reshape(len(y), -1).astype(np.float64)
+    new = Moments.of(X, targets, weight)
+    if known is not None and known.mean.size != new.mean.size:
+        raise ValueError(f"y must have as many columns as in the chunks before, got {targets.shape[1]}")
+    new = new if known is None else known + new
+    if new.total == 0:
+        raise ValueError("sample_weight sums to zero: no sample is left to fit")
+    return new
 
 
 @dataclass
@@ -74,10 +57,19 @@ class StochasticDescent:
     before: Any = None
     gradient: Any = None
     seen: float = 0.0
-    n_steps: int = 0
+    n_iter: int = 0
     step: LearnedStep = field(default_factory=lambda: LearnedStep("lipschitz"))
 
-    def take(self, loss: Any, weight: float, penalty: Penalty) -> None:
+    def add(self, problem: FitProblem, penalty: Any) -> None:
+        """Take the steps of a chunk's batches, of as many rows as those of ProxSVRG."""
+        own = problem.penalty(penalty)
+        for batch in problem.loss.batches(ProxSVRG.batch_size):
+            loss, rows = batch.loss, batch.loss.b.shape[0]
+            weight = float(rows if loss.sample_weight is None else loss.sample_weight.sum())
+            if weight > 0:
+                self._take(loss.with_scale(1 / weight), weight, own)
+
+    def _take(self, loss: Any, weight: float, penalty: Penalty) -> None:
         """One step, by a batch's mean loss."""
         self.step.watch(loss, 1, self.x)
         gradient = loss.gradient(loss.point(self.x))
@@ -88,39 +80,10 @@ class StochasticDescent:
             change = gradient - loss.gradient(loss.point(self.before))
             self.step.compare(self.x - self.before, change, 1)
             self.gradient = share * gradient + (1 - share) * (self.gradient + change)
-        self.step.factor = (1 + self.n_steps / 100) ** -0.25
+        self.step.factor = (1 + self.n_iter / 100) ** -0.25
         size = self.step.size
         self.before, self.x = self.x, penalty.prox(self.x - size * self.gradient, size)
-        self.seen, self.n_steps = self.seen + weight, self.n_steps + 1
-
-
-class Descents:
-    """A stochastic descent for each row of coefficients."""
-
-    def __init__(self) -> None:
-        self.parts: list[StochasticDescent] = []
-        self.problems: list[FitProblem] = []
-
-    def add(self, families: list[Any], data: Data, penalty: Any, *, fit_intercept: bool) -> None:
-        """Take the steps of a chunk's batches; columns are used as they are, for their means are not known yet."""
-        columns = CentredData(data.X, data.sample_weight, center=False, constant=fit_intercept)
-        self.problems = [columns.problem(own, b) for own, b in zip(families, data.y, strict=True)]
-        if not self.parts:
-            self.parts = [StochasticDescent(problem.loss.start()) for problem in self.problems]
-        if len(self.parts) != len(data.y):
-            raise ValueError(f"y must have {len(self.parts)} columns as in the chunks before, got {len(data.y)}")
-        for part, problem in zip(self.parts, self.problems, strict=True):
-            own = problem.penalty(penalty)
-            for batch in problem.loss.batches(BATCH):
-                loss, rows = batch.loss, batch.loss.b.shape[0]
-                weight = float(rows if loss.sample_weight is None else loss.sample_weight.sum())
-                if weight > 0:
-                    part.take(loss.with_scale(1 / weight), weight, own)
-
-    def coefficients(self) -> tuple[Array, Array]:
-        """A row of coefficients for each, and the intercepts."""
-        pairs = [problem.coefficients(part.x) for problem, part in zip(self.problems, self.parts, strict=True)]
-        return np.concatenate([coef for coef, _ in pairs]), np.concatenate([level for _, level in pairs])
+        self.seen, self.n_iter = self.seen + weight, self.n_iter + 1
 
 
 def can_step(model: Any, kind: type) -> bool:
@@ -163,10 +126,13 @@ def _labels(y: Any, *, warn: bool = False) -> Any:
     return y[y.columns[0]] if hasattr(y, "columns") else y[:, 0]
 
 
-def regression_problems(
-    X: Any, y: Any, sample_weight: Any, fit_intercept: bool, shared: bool = False
-) -> list[FitProblem]:
-    """The problem of each target, or of all where they share one support."""
+def moment_problems(found: Moments, X: Any, fit_intercept: bool, shared: bool) -> list[FitProblem]:
+    """The problem of each target, or of all where they share one support, from the moments of rows like X."""
+    return _problems(mean_squared_losses(found, X.shape[1], fit_intercept, X.dtype, shared))
+
+
+def regression_problems(X: Any, y: Any, sample_weight: Any, fit_intercept: bool, shared: bool) -> list[FitProblem]:
+    """The same of rows on workers."""
     from ell12.distributed import estimation
 
     options = {"sample_weight": sample_weight, "intercept": fit_intercept, "shared": shared}
@@ -184,9 +150,8 @@ def classification_problems(
     """The labels, and the problem of each class against the rest, or of the second of two."""
     from ell12.distributed import estimation
 
-    labels, losses, means = estimation.classification_losses(
-        X, _labels(y, warn=True), sample_weight=sample_weight, intercept=fit_intercept
-    )
+    options = {"sample_weight": sample_weight, "intercept": fit_intercept}
+    labels, losses, means = estimation.classification_losses(X, _labels(y, warn=True), **options)
     check_classification_targets(labels)
     return labels, [FitProblem(loss, means, 0.0, constant=fit_intercept) for loss in losses]
 

@@ -30,7 +30,7 @@ from ell12.linear_model.fit_problem import (
     targets_of_columns,
 )
 from ell12.linear_model.refit import mix, no_refit, refit, support
-from ell12.linear_model.row_fits import check_in_memory
+from ell12.linear_model.row_fits import StochasticDescent, check_in_memory
 from ell12.minimization import DataUnavailable, Result, Run, Status
 from ell12.nested_parameters import NestedParameters
 from ell12.operators import is_out_of_memory, stored
@@ -243,16 +243,25 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
             raise error(f"{what} needs loss={kind.__name__.lower()!r}, got {self.loss!r}")
         return True
 
-    def _step_through(self, descents: Any, families: list[Any], data: Data) -> None:
-        """Take the stochastic steps of a chunk, and keep where they lead."""
+    def _step_through(self, families: list[Any], data: Data, *, single: bool = False) -> list[StochasticDescent]:
+        """Take the stochastic steps of a chunk, keep where they lead, and return what the next chunk needs.
+
+        Columns are used as they are, for their means are not known yet.
+        """
         self._check_numbers()
         if self.relax:
             raise ValueError("relax=True needs all rows at once; stochastic steps over chunks do not have them")
         penalty = self._given_penalty()
-        descents.add(families, data, penalty, fit_intercept=self.fit_intercept)
-        self.penalty_, self.results_ = penalty, ()
-        self.coef_, self.intercept_ = descents.coefficients()
-        self.n_iter_ = np.array([part.n_steps for part in descents.parts])
+        columns = CentredData(data.X, data.sample_weight, center=False, constant=self.fit_intercept)
+        problems = [columns.problem(own, b) for own, b in zip(families, data.y, strict=True)]
+        descents = self._chunks or [StochasticDescent(problem.loss.start()) for problem in problems]
+        if len(descents) != len(problems):
+            raise ValueError(f"y must have {len(descents)} columns as in the chunks before, got {len(problems)}")
+        for descent, problem in zip(descents, problems, strict=True):
+            descent.add(problem, penalty)
+        self._keep(problems, descents, penalty, single=single)
+        self.results_ = ()
+        return descents
 
     def _final(self, problem: FitProblem, x: Array, penalty: Any, *, warn: bool = False) -> Array:
         """The solution or, with ``relax``, the refit on its support where there is one, or a mean of both."""
@@ -272,7 +281,7 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
         if problem.n_classes:
             raise ValueError("relax=True does not take loss='multinomial': such a refit has no unique solution")
 
-    def _keep(self, problems: list[FitProblem], results: list[Result], penalty: Any, *, single: bool) -> None:
+    def _keep(self, problems: list[FitProblem], results: list[Any], penalty: Any, *, single: bool) -> None:
         pairs = [
             problem.coefficients(self._final(problem, result.x, penalty, warn=True))
             for problem, result in zip(problems, results, strict=True)

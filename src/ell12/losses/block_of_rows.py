@@ -12,7 +12,7 @@ import scipy.sparse
 from ell12.backend import as_array_of, as_floating, as_numpy, is_array, namespace, refuse_masked
 from ell12.checks import check_entries, check_numbers, naming
 from ell12.losses.sum_over_rows import LinearLoss
-from ell12.operators import ArrayOperator, adjoint, as_operator, dtype_of, output_shape
+from ell12.operators import Composition, adjoint, as_operator, dtype_of
 from ell12.operators.centering import CenteredColumns
 from ell12.operators.column_sources import PIECE
 from ell12.protocols import Array, Point
@@ -112,15 +112,11 @@ class Block:
         sparse block is one slice, since cutting it would copy; so is one on a GPU, which works on all at once.
         """
         rows = self.A.shape[0]
-        step = PIECE * rows // max(self.A.size, 1) if isinstance(self.A, np.ndarray) else rows
-        step = max(step, 1)
+        step = max(PIECE * rows // max(self.A.size, 1) if isinstance(self.A, np.ndarray) else rows, 1)
         for start in range(0, rows, step):
             part = slice(start, start + step)
-            yield (
-                (self.A if step >= rows else self.A[part]),
-                self.y[part],
-                None if self.weight is None else self.weight[part],
-            )
+            weight = None if self.weight is None else self.weight[part]
+            yield self.A if step >= rows else self.A[part], self.y[part], weight
 
 
 def make_block(kind: BlockKind, number: int, A: Any, y: Any, weight: Any) -> Block:
@@ -134,11 +130,11 @@ def make_block(kind: BlockKind, number: int, A: Any, y: Any, weight: Any) -> Blo
             A = as_operator(A, "X")
         if A.shape[1] != kind.width:
             raise ValueError(f"it has {A.shape[1]} columns, where X has {kind.width}")
-        y, weight = check_beside(A.shape[0], y, weight)
+        y, weight = check_rows(A.shape[0], y, weight)
     return Block(kind, name, A, y, weight)
 
 
-def check_beside(count: int, y: Any, weight: Any) -> tuple[Array, Array | None]:
+def check_rows(count: int, y: Any, weight: Any) -> tuple[Array, Array | None]:
     """The observations and weights of ``count`` rows as arrays; what is wrong with them is an error."""
     refuse_masked(y, "y")
     refuse_masked(weight, "sample_weight")
@@ -230,7 +226,7 @@ def block_loss(block: Block, matrix: Any, offset: Any, target: Any, scale: float
         A = CenteredColumns(A, np.zeros(kind.width, A.dtype), 1.0)
     if matrix is not None:
         b = b - A @ np.broadcast_to(offset, kind.size)  # it is not 0 for squared losses alone
-        A = SubstitutedRows(A, matrix)
+        A = SubstitutedRows(A, matrix.astype(dtype_of(A)))
     return kind.loss(A, b, sample_weight=block.weight, scale=scale, **kind.options)
 
 
@@ -239,22 +235,8 @@ def row_counts(block: Block) -> list[int]:
     return [int(block.A.shape[0])]
 
 
-@dataclass(frozen=True, eq=False)
-class SubstitutedRows(ArrayOperator):
-    """``x -> A (matrix x)``."""
-
-    A: Any
-    matrix: Any
-
-    def __post_init__(self) -> None:
-        self._set(input_shape=self.matrix.shape[1:], output_shape=output_shape(self.A), dtype=dtype_of(self.A))
-
-    def _apply(self, x: Array) -> Array:
-        return self.A @ (self.matrix @ x).astype(x.dtype)
-
-    def _apply_adjoint(self, y: Array) -> Array:
-        return (self.matrix.T @ (adjoint(self.A) @ y)).astype(y.dtype)
+class SubstitutedRows(Composition):
+    """``x -> A (matrix x)``, whose rows can be taken."""
 
     def __getitem__(self, rows: Any) -> SubstitutedRows:
-        """Some rows."""
-        return SubstitutedRows(self.A[rows], self.matrix)
+        return SubstitutedRows(self.A[rows], self.B)

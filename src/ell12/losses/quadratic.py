@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ell12.backend import as_floating, as_numpy, inner, is_complex, max_abs, refuse_masked
+from ell12.backend import as_floating, as_numpy, inner, is_complex, max_abs
 from ell12.checks import is_finite_number
 from ell12.protocols import Array, ColumnLoss, Point
 
@@ -52,8 +52,6 @@ class QuadraticLoss(ColumnLoss):
     is_quadratic = True  # the Hessian is the same everywhere
 
     def __init__(self, G: Any, c: Any, constant: float = 0.0, dtype: Any = np.float64) -> None:
-        refuse_masked(G, "G")
-        refuse_masked(c, "c")
         self.G, self.c = _as_double(G, "G"), _as_double(c, "c")
         if self.c.ndim not in (1, 2) or self.G.shape != 2 * self.c.shape[:1]:
             raise ValueError(f"G must be square and fit c, got shapes {self.G.shape} and {self.c.shape}")

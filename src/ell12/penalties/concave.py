@@ -40,7 +40,7 @@ class SCAD(SmoothSlope):
     a: float = 3.7
 
     def __post_init__(self) -> None:
-        self._set_numbers(positive="a")
+        super().__post_init__()
         if self.a <= 1:
             raise ValueError(f"a must be a number > 1, got {self.a}")
 
@@ -102,9 +102,6 @@ class TransformedL1(SmoothSlope):
 
     alpha: float | None = None
     a: float = 1.0
-
-    def __post_init__(self) -> None:
-        self._set_numbers(positive="a")
 
     @property
     def _slope_at_zero(self) -> float:

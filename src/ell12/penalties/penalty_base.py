@@ -60,7 +60,8 @@ class PenaltyBase(Penalty):
         for field in fields(self):  # type: ignore[arg-type]
             value = getattr(self, field.name)
             if field.init and (field.default is MISSING or is_array(value) or value != field.default):
-                words.append(f"{field.name}=array{tuple(value.shape)}" if is_array(value) else _word(field, value))
+                shown = f"array{tuple(value.shape)}" if is_array(value) else repr(value)
+                words.append(shown if field.name == "groups" else f"{field.name}={shown}")
         return f"{type(self).__name__}({', '.join(words)})"
 
     @property
@@ -78,10 +79,6 @@ class PenaltyBase(Penalty):
         """Check alpha, if it is given, and other numbers, and make them floats."""
         alpha = () if self.alpha is None else ("alpha",)
         set_numbers(self, *alpha, *names, positive=positive)
-
-
-def _word(field: Any, value: Any) -> str:
-    return repr(value) if field.name == "groups" else f"{field.name}={value!r}"
 
 
 def with_strength(penalty: Any, alpha: float | None, default: float | None = None) -> Any:
@@ -116,8 +113,8 @@ def with_strength(penalty: Any, alpha: float | None, default: float | None = Non
 
 
 @dataclass(frozen=True, eq=False)
-class DiagonalCurvature:
-    """``diag(diagonal) + weight unit unit'``, an `ell12.protocols.Curvature`.
+class PenaltyCurvature:
+    """``diag(diagonal) + weight unit unit'``, less ``d_g d_g'`` in each group g: an `ell12.protocols.Curvature`.
 
     Parameters
     ----------
@@ -127,62 +124,41 @@ class DiagonalCurvature:
         A vector of length 1, or of zeros.
     weight : float, default 0.0
         How much of it, at least 0.
+    labels : NumPy array of shape (n,), optional
+        The group of each entry; by default there are no groups.
+    directions : NumPy array of shape (n,), optional
+        The entries of all d_g.
     """
 
     diagonal: Any
     unit: Any = None
     weight: float = 0.0
+    labels: Any = None
+    directions: Any = None
 
     @property
     def largest(self) -> float:
-        """A bound on the modulus of the eigenvalues: they lie from the least entry to the greatest plus weight."""
+        """A bound on the absolute values of the eigenvalues."""
         lowest, greatest = self.diagonal.min(initial=0.0), self.diagonal.max(initial=-math.inf)
-        return max(-float(lowest), float(greatest) + self.weight, 0.0)
+        groups = 0.0 if self.labels is None else np.bincount(self.labels, self.directions**2).max(initial=0.0)
+        return max(-float(lowest), float(greatest) + self.weight, 0.0) + float(groups)
 
     def matrix(self, columns: Any) -> Any:
         """The block of the given entries as a dense matrix."""
         unit = np.zeros(len(columns), self.diagonal.dtype) if self.unit is None else self.unit[columns]
         matrix = np.multiply.outer(self.weight * unit, unit)
         np.einsum("ii->i", matrix)[...] += self.diagonal[columns]
+        if self.labels is not None:
+            labels, directions = self.labels[columns], self.directions[columns]
+            matrix -= np.equal.outer(labels, labels) * np.multiply.outer(directions, directions)
         return matrix
 
     def product(self, columns: Any) -> Callable[[Any], Any]:
-        """The map ``v -> matrix(columns) v``, without that matrix."""
+        """The map ``v -> matrix(columns) v``, without that matrix unless there are groups."""
+        if self.labels is not None:
+            return self.matrix(columns).__matmul__
         diagonal, unit = self.diagonal[columns], 0.0 * columns if self.unit is None else self.unit[columns]
         return lambda v: diagonal * v + (self.weight * (unit @ v)) * unit
-
-
-@dataclass(frozen=True, eq=False)
-class GroupCurvature(DiagonalCurvature):
-    """A `DiagonalCurvature` less ``d_g d_g'`` in each group g, an `ell12.protocols.Curvature`.
-
-    Parameters
-    ----------
-    diagonal, unit, weight
-        As there.
-    labels : NumPy array of shape (n,), optional
-        The group of each entry.
-    directions : NumPy array of shape (n,), optional
-        The entries of all d_g.
-    """
-
-    labels: Any = None
-    directions: Any = None
-
-    @property
-    def largest(self) -> float:
-        """A bound on the modulus of the eigenvalues."""
-        return super().largest + float(np.bincount(self.labels, self.directions**2).max(initial=0.0))
-
-    def matrix(self, columns: Any) -> Any:
-        """The block of the given entries as a dense matrix."""
-        labels, directions = self.labels[columns], self.directions[columns]
-        return super().matrix(columns) - np.equal.outer(labels, labels) * np.multiply.outer(directions, directions)
-
-    def product(self, columns: Any) -> Callable[[Any], Any]:
-        """The map ``v -> matrix(columns) v``."""
-        matrix = self.matrix(columns)
-        return lambda v: matrix @ v
 
 
 @dataclass(frozen=True, eq=False)

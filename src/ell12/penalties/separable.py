@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -12,14 +12,17 @@ import numpy as np
 from ell12.backend import as_numpy, max_abs, namespace
 from ell12.checks import as_array, as_step
 from ell12.penalties.l12 import L1
-from ell12.penalties.moduli import signs
-from ell12.penalties.penalty_base import DiagonalCurvature, PenaltyBase
+from ell12.penalties.magnitudes import signs
+from ell12.penalties.penalty_base import PenaltyBase, PenaltyCurvature
 from ell12.protocols import Array
 from ell12.prox.closed_form import with_signs
 
 
 class Separable(PenaltyBase):
-    """``sum_i p(|x_i|)``. A subclass says what p is, and how the prox shrinks one modulus."""
+    """``sum_i p(|x_i|)``. A subclass, a dataclass of alpha and one positive number, says p and the prox of p."""
+
+    def __post_init__(self) -> None:
+        self._set_numbers(positive=fields(self)[1].name)  # type: ignore[arg-type]
 
     def _cost(self, xp: Any, size: Array) -> Array:
         """``p`` of each modulus."""
@@ -38,7 +41,7 @@ class Separable(PenaltyBase):
     def prox(self, x: Array, step: float) -> Array:
         """The prox of p of each modulus; signs (phases) stay."""
         x, step = as_array(x, "x"), as_step(step)
-        shrunk, xp = _on_moduli(x, lambda xp, size: self._shrink(xp, size, step)), namespace(x)
+        shrunk, xp = _on_magnitudes(x, lambda xp, size: self._shrink(xp, size, step)), namespace(x)
         return xp.where(xp.isfinite(x), shrunk, x)  # NaN stays; infinity is shrunk by next to nothing
 
 
@@ -63,7 +66,7 @@ class ConcaveSlope(Separable):
 
     def subtracted_gradient(self, x: Array) -> Array:
         """The slope at zero less the slope at x."""
-        return _on_moduli(as_array(x, "x"), self._relief)
+        return _on_magnitudes(as_array(x, "x"), self._relief)
 
     def violation(self, x: Array, gradient: Array) -> float:
         """The largest entry of `least_slope`."""
@@ -102,10 +105,10 @@ class SmoothSlope(ConcaveSlope):
         above = namespace(x).full_like(x, self._slope_at_zero)
         return -above, above
 
-    def curvature(self, x: Array) -> DiagonalCurvature:
+    def curvature(self, x: Array) -> PenaltyCurvature:
         """The second derivative of each entry; at zero that of either side."""
         xp = namespace(x)
-        return DiagonalCurvature(as_numpy(self._second_derivative(xp, xp.abs(x))))
+        return PenaltyCurvature(as_numpy(self._second_derivative(xp, xp.abs(x))))
 
     def restrict(self, columns: Array) -> Any:  # noqa: ARG002
         """Itself: it is the same for all entries."""
@@ -141,9 +144,6 @@ class LogSum(SmoothSlope):
 
     alpha: float | None = None
     theta: float = 1.0
-
-    def __post_init__(self) -> None:
-        self._set_numbers(positive="theta")
 
     @property
     def _slope_at_zero(self) -> float:
@@ -201,9 +201,6 @@ class CappedL1(ConcaveSlope):
     alpha: float | None = None
     theta: float = 1.0
 
-    def __post_init__(self) -> None:
-        self._set_numbers(positive="theta")
-
     def least_slope(self, x: Array, gradient: Array) -> Array:
         """As for other penalties; at ``|x_i| = theta``, where it falls on at least one side, the steeper one."""
         least, xp = super().least_slope(x, gradient), namespace(x)
@@ -226,7 +223,7 @@ class CappedL1(ConcaveSlope):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Lp(Separable):
-    """The penalty of powers of moduli.
+    """The penalty of powers of magnitudes.
 
     ``alpha sum_i |x_i|^p`` for 0 < p < 1.
 
@@ -256,7 +253,7 @@ class Lp(Separable):
     p: float = 0.5
 
     def __post_init__(self) -> None:
-        self._set_numbers(positive="p")
+        super().__post_init__()
         if self.p >= 1:
             raise ValueError(f"p must lie between 0 and 1, got {self.p}")
 
@@ -317,9 +314,6 @@ class MCP(SmoothSlope):
     alpha: float | None = None
     gamma: float = 3.0
 
-    def __post_init__(self) -> None:
-        self._set_numbers(positive="gamma")
-
     def _cost(self, xp: Any, size: Array) -> Array:
         size = self._cut(xp, size)
         return self.strength * size - size**2 / (2 * self.gamma)
@@ -343,8 +337,8 @@ class MCP(SmoothSlope):
         return xp.where(size > limit, limit, size)
 
 
-def _on_moduli(x: Array, change: Callable[[Any, Array], Array]) -> Array:
-    """Apply a function to the moduli and give the signs (phases) of x back."""
+def _on_magnitudes(x: Array, change: Callable[[Any, Array], Array]) -> Array:
+    """Apply a function to the magnitudes and give the signs (phases) of x back."""
     xp = namespace(x)
     size = xp.abs(x)
     with np.errstate(over="ignore", invalid="ignore"):  # in branches that are not taken

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -31,9 +32,10 @@ class DistantMatrix(Protocol):
 
 
 class Spectral(PenaltyBase, ABC):
-    """A function of the singular values; the matrix is dense, or factored as `ell12.LowRank` is.
+    """A penalty of the singular values; the matrix is dense, or factored as `ell12.LowRank` is.
 
-    A subclass says what the penalty of a falling vector of singular values is and what its prox and slopes are.
+    It is a difference of convex functions, the first a multiple of the nuclear norm. A subclass says what it is
+    for a vector of singular values, in falling order, and what is subtracted.
     """
 
     @abstractmethod
@@ -42,15 +44,31 @@ class Spectral(PenaltyBase, ABC):
 
     @abstractmethod
     def prox_values(self, s: Array, step: float) -> Array:
-        """The singular values of the prox of a matrix that has these, falling as they do."""
+        """The singular values of the prox of a matrix that has these, in falling order."""
 
     @abstractmethod
+    def subtracted_slopes(self, s: Array) -> Array:
+        """The derivatives of the subtracted part by the singular values; zero at zero."""
+
+    def slope_at_zero(self, rank: int) -> float:  # noqa: ARG002
+        """The derivative by one more singular value, which is zero, next to ``rank`` positive ones."""
+        return self.strength
+
     def slopes_of(self, s: Array) -> Array:
         """The derivatives by positive singular values."""
+        return self.convex.alpha - self.subtracted_slopes(s)
 
-    @abstractmethod
-    def slope_at_zero(self, rank: int) -> float:
-        """The derivative by one more singular value, which is zero, next to ``rank`` positive ones."""
+    @property
+    def convex(self) -> SpectralL12:
+        """The convex part: a multiple of the nuclear norm."""
+        return SpectralL12(self.slope_at_zero(sys.maxsize), l2_weight=0.0)
+
+    def subtracted_gradient(self, x: Any) -> Any:
+        """The matrix with the subtracted slopes as singular values."""
+        if offers(x, Factored):
+            return replace(x, s=self.subtracted_slopes(x.s))
+        U, s, Vh = namespace(x).linalg.svd(x, full_matrices=False)
+        return (U * self.subtracted_slopes(s)) @ Vh
 
     def value(self, x: Any) -> float:
         """The penalty at a matrix."""
@@ -92,28 +110,8 @@ class Spectral(PenaltyBase, ABC):
         return max(thin_norm(gradient @ V + U * slopes), thin_norm(gradient.T @ U + V * slopes))
 
 
-class SpectralDifference(Spectral, ABC):
-    """A penalty of the singular values that is a difference of convex ones: what SCP and DCA need."""
-
-    @property
-    @abstractmethod
-    def convex(self) -> Spectral:
-        """The convex part."""
-
-    @abstractmethod
-    def subtracted_slopes(self, s: Array) -> Array:
-        """The derivatives of the subtracted part by the singular values; zero at zero."""
-
-    def subtracted_gradient(self, x: Any) -> Any:
-        """The matrix with the subtracted slopes as singular values."""
-        if offers(x, Factored):
-            return replace(x, s=self.subtracted_slopes(x.s))
-        U, s, Vh = namespace(x).linalg.svd(x, full_matrices=False)
-        return (U * self.subtracted_slopes(s)) @ Vh
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class SpectralL12(SpectralDifference):
+class SpectralL12(Spectral):
     """The l1-2 penalty of the singular values of a matrix.
 
     ``alpha (||X||_* - l2_weight ||X||_F)``: the sum of the singular values minus their length (Yao, Kwok & Guo,
@@ -148,22 +146,13 @@ class SpectralL12(SpectralDifference):
         """`ell12.prox.prox_l12` of the singular values."""
         return prox_vector(s, self.strength * step, self.l2_weight, positive=True)
 
-    def slopes_of(self, s: Array) -> Array:
-        """``alpha (1 - l2_weight s / ||s||)``."""
-        return self.strength * (1 - (self.l2_weight / (norm(s) or 1.0)) * s)
-
-    def slope_at_zero(self, rank: int) -> float:  # noqa: ARG002
-        """Alpha: the subtracted norm is flat there."""
-        return self.strength
-
-    @property
-    def convex(self) -> SpectralL12:
-        """The nuclear norm's part."""
-        return replace(self, l2_weight=0.0)
-
     def subtracted_slopes(self, s: Array) -> Array:
         """``alpha l2_weight s / ||s||``; zero at zero."""
         return self.strength * self.l2_weight * (s / (norm(s) or 1.0))
+
+    def slopes_of(self, s: Array) -> Array:
+        """``alpha (1 - l2_weight s / ||s||)``."""
+        return self.strength * (1 - (self.l2_weight / (norm(s) or 1.0)) * s)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -274,7 +263,7 @@ def _factors(x: Any) -> tuple[Array, Array, Array]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SpectralLogSum(SpectralDifference):
+class SpectralLogSum(Spectral):
     """The log-sum penalty of the singular values of a matrix.
 
     ``alpha sum_i log(1 + sigma_i / theta)`` over the singular values of a matrix.
@@ -309,22 +298,13 @@ class SpectralLogSum(SpectralDifference):
         """`ell12.penalties.LogSum.prox` of the singular values."""
         return self._of_values.prox(s, step)
 
-    def slopes_of(self, s: Array) -> Array:
-        """``alpha / (theta + s)``."""
-        return self.strength / (self.theta + s)
+    def subtracted_slopes(self, s: Array) -> Array:
+        """Slope at zero minus slope at s."""
+        return self._of_values.subtracted_gradient(s)
 
     def slope_at_zero(self, rank: int) -> float:  # noqa: ARG002
         """``alpha / theta``."""
         return self.strength / self.theta
-
-    @property
-    def convex(self) -> SpectralL12:
-        """The nuclear norm with the slope at zero."""
-        return SpectralL12(self.strength / self.theta, l2_weight=0.0)
-
-    def subtracted_slopes(self, s: Array) -> Array:
-        """Slope at zero minus slope at s."""
-        return self._of_values.subtracted_gradient(s)
 
     @property
     def _of_values(self) -> LogSum:
@@ -332,17 +312,17 @@ class SpectralLogSum(SpectralDifference):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TruncatedNuclear(SpectralDifference):
+class TruncatedNuclear(Spectral):
     """The sum of all singular values but the largest ones.
 
-    ``alpha sum_{i > rank} sigma_i``, the largest ones free (Hu et al., doi:10.1109/TPAMI.2012.271).
+    ``alpha sum_{i > rank} sigma_i``: the largest ones are not penalised (Hu et al., doi:10.1109/TPAMI.2012.271).
 
     Parameters
     ----------
     alpha : float, optional
         Strength, at least 0; it may be left to the function or estimator that takes the penalty.
     rank : int, default 1
-        How many singular values are free.
+        How many singular values are not penalised.
 
     Examples
     --------
@@ -361,30 +341,17 @@ class TruncatedNuclear(SpectralDifference):
             raise ValueError(f"rank must be an integer >= 0, got {self.rank!r}")
 
     def value_of(self, s: Array) -> float:
-        """The penalty of singular values."""
+        """The sum of all but the largest."""
         return self.strength * float(namespace(s).sum(s[min(self.rank, s.shape[0]) :]))
 
     def prox_values(self, s: Array, step: float) -> Array:
         """The largest stay, the others are soft-thresholded."""
-        xp = namespace(s)
-        shrunk = s - self.strength * step
-        return xp.where(arange_like(s) < self.rank, s, xp.where(shrunk > 0, shrunk, 0))
-
-    def slopes_of(self, s: Array) -> Array:
-        """Alpha beyond the largest."""
-        xp = namespace(s)
-        return xp.where(arange_like(s) < self.rank, 0 * s, self.strength)
-
-    def slope_at_zero(self, rank: int) -> float:
-        """Alpha, or 0 while one more would be free."""
-        return self.strength if rank >= self.rank else 0.0
-
-    @property
-    def convex(self) -> SpectralL12:
-        """The nuclear norm."""
-        return SpectralL12(self.strength, l2_weight=0.0)
+        return namespace(s).where(arange_like(s) < self.rank, s, prox_vector(s, self.strength * step, 0.0))
 
     def subtracted_slopes(self, s: Array) -> Array:
         """Alpha for the largest, zero beyond."""
-        xp = namespace(s)
-        return xp.where((arange_like(s) < self.rank) & (s > 0), self.strength, 0 * s)
+        return namespace(s).where((arange_like(s) < self.rank) & (s > 0), self.strength, 0 * s)
+
+    def slope_at_zero(self, rank: int) -> float:
+        """Alpha, or 0 while one more would not be penalised."""
+        return self.strength if rank >= self.rank else 0.0

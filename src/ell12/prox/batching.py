@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
 
 from ell12.backend import (
     as_array_of,
@@ -32,22 +33,18 @@ def lay_out(z: Array, t: Any, weights: Any, axis: int | tuple[int, ...] | None) 
     Half precision is laid out in single precision; the way back returns to it.
     """
     xp, shape, ndim = namespace(z), tuple(z.shape), len(z.shape)
-    axes = tuple(range(ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    whole = all(isinstance(a, int | np.integer) for a in axes)
-    if not whole or any(not -ndim <= a < ndim for a in axes) or len({a % ndim for a in axes}) < len(axes):
-        raise ValueError(f"axis {axis} does not name different axes of z of shape {shape}")
-    axes = tuple(a % ndim for a in axes)
-    batch = tuple(a for a in range(ndim) if a not in axes)
-    order = (*batch, *axes)
-    batch_shape, moved = tuple(shape[a] for a in batch), tuple(shape[a] for a in order)
-    length = math.prod(shape[a] for a in axes)
-    back = tuple(sorted(range(ndim), key=order.__getitem__))
+    with naming("axis"):
+        axes = normalize_axis_tuple(range(ndim) if axis is None else axis, ndim)
+    last = tuple(range(ndim - len(axes), ndim))
+    moved = xp.moveaxis(z, axes, last).shape
 
     def rows_of(a: Array) -> Array:
-        return xp.reshape(xp.permute_dims(a, order), (*batch_shape, length))
+        return xp.reshape(
+            xp.moveaxis(a, axes, last), (*moved[: ndim - len(axes)], math.prod(shape[a] for a in axes))
+        )
 
     def restore(x: Array) -> Array:
-        x = xp.permute_dims(xp.reshape(x, moved), back)
+        x = xp.moveaxis(xp.reshape(x, moved), last, axes)
         return xp.astype(x, z.dtype) if is_half(z) else x
 
     work = as_single(z)
@@ -127,7 +124,11 @@ class Groups:
         xp, z = namespace(z), as_single(z)
         if not self.rows:
             return xp.abs(z)
-        found = [row_norms(self._gathered(z, *rows))[:, 0] for rows in self.rows]
+        found = []
+        for entries, real in self.rows:
+            rows = xp.reshape(xp.take(z, xp.reshape(self._on_device_of(entries, z), (-1,)), axis=0), entries.shape)
+            rows = rows if real is None else xp.where(self._on_device_of(real, z), rows, 0)
+            found.append(row_norms(rows)[:, 0])
         return xp.take(xp.concat(found), self._on_device_of(self.order, z), axis=0)
 
     def spread(self, values: Array) -> Array:
@@ -145,12 +146,6 @@ class Groups:
         unit = unit / self.spread(xp.where(norms > 0, length, 1))
         first = xp.astype(self._on_device_of(self.first, z), z.dtype)
         return xp.astype(self.spread(new) * xp.where(some, unit, first), z.dtype, copy=False)
-
-    def _gathered(self, z: Array, members: Any, real: Any) -> Array:
-        """The entries of z with these indices, zeros where they are not real."""
-        xp = namespace(z)
-        rows = xp.reshape(xp.take(z, xp.reshape(self._on_device_of(members, z), (-1,)), axis=0), members.shape)
-        return rows if real is None else xp.where(self._on_device_of(real, z), rows, 0)
 
     def _on_device_of(self, indices: Any, z: Array) -> Array:
         """Indices or truth values of this layout as an array of the kind and device of z."""

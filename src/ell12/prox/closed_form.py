@@ -13,18 +13,13 @@ from ell12.backend import (
     is_complex,
     is_number,
     namespace,
-    norm,
     safe_square,
     stop_gradient,
 )
-from ell12.backend.compiled_code import can_compile
+from ell12.backend.compiled_code import COMPILED_FROM, can_compile
 from ell12.protocols import Array
 from ell12.prox.batching import Groups, as_single
 from ell12.prox.cuda_rows import prox_on_gpu
-
-# From this many entries on a batch of short problems goes to the compiled loop: loading the loop costs more than
-# the plain operations take for smaller batches; beyond, rows take 1.4 to 4 copies (benchmarks/results/prox).
-COMPILED_PROX_FROM = 2**17
 
 
 def prox_vector(z: Array, t: float, l2_weight: float, weights: Any = None, positive: bool = False) -> Array:
@@ -51,8 +46,14 @@ def prox_rows(rows: Array, t: Any, l2_weight: Any, weights: Array | None = None,
     x = None
     if type(rows) is not np.ndarray:
         x = prox_on_gpu(rows, t, l2_weight, weights, positive)
-    elif weights is None and not positive and is_number(t) and is_number(l2_weight):
-        x = _compiled_prox_rows(rows, t, l2_weight)
+    elif (
+        (weights is None and not positive and is_number(t) and is_number(l2_weight))
+        and (rows.size >= COMPILED_FROM and rows.dtype.char in "fd")
+        and can_compile()
+    ):
+        from ell12.prox import rows_compiled as compiled
+
+        x = compiled.prox_rows(rows, t, l2_weight)
     return x if x is not None else plain_prox_rows(rows, t, l2_weight, weights, positive)
 
 
@@ -93,21 +94,12 @@ def _without_infinite(xp: Any, size: Array, weights: Array) -> tuple[Array, Arra
 
 
 def with_signs(xp: Any, x: Array, z: Array, size: Array) -> Array:
-    """The moduli x with the signs (phases) of z, + where z is zero."""
+    """The magnitudes x with the signs (phases) of z, + where z is zero."""
     if not is_complex(z):
         return xp.where(z < 0, -x, x)
     large = xp.where(size < 1e-18, xp.full_like(size, 2.0**64), 1.0)  # dividing by a subnormal number overflows
     unit = xp.where(size > 0, (large * z) / stop_gradient(xp.where(size > 0, large * size, 1)), 1)
     return x * (unit / xp.abs(unit))
-
-
-def _compiled_prox_rows(rows: Any, t: float, l2_weight: float) -> Any:
-    """`prox_rows` as one compiled loop for many short real problems; None where that does not apply."""
-    if rows.size < COMPILED_PROX_FROM or rows.dtype.char not in "fd" or not can_compile():
-        return None
-    from ell12.prox import rows_compiled as compiled
-
-    return compiled.prox_rows(rows, t, l2_weight)
 
 
 def prox_groups(z: Array, t: Any, groups: Groups, l2_weight: Any, weights: Any = None) -> Array:
@@ -125,31 +117,7 @@ def prox_spectral(Z: Array, t: Any, l2_weight: Any) -> Array:
     return xp.where(finite, (U * xp.astype(s, U.dtype)[..., None, :]) @ Vh, math.nan)
 
 
-def prox_iterative(
-    z: Array,
-    t: float,
-    l2_weight: float,
-    weights: Any = None,
-    positive: bool = False,
-    *,
-    start: Array,
-    tol: float,
-    max_iter: int,
-) -> tuple[Array, int]:
-    """All entries as one problem, by steps of soft-thresholding (Yao et al., equation 11), and their number."""
-    x, n_iter = start, 0
-    while n_iter < max_iter:
-        length = norm(x)
-        direction = x / length if length > 0 else _largest_direction(z, t, weights, positive)
-        new = prox_vector(z + l2_weight * t * direction, t, 0.0, weights, positive)
-        change, x = norm(new - x), new
-        n_iter += 1
-        if not change > tol * norm(x):
-            break
-    return x, n_iter
-
-
-def _largest_direction(z: Array, t: float, weights: Any, positive: bool) -> Array:
+def largest_direction(z: Array, t: float, weights: Any, positive: bool) -> Array:
     """The signed unit vector along the first largest ``|z_i| - t w_i``."""
     xp = namespace(z)
     size = z if positive else xp.abs(z)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ell12.backend import compiled_code as cuda
@@ -13,9 +12,9 @@ from ell12.protocols import Array
 # How many threads share a problem whose entries are neighbours: one up to 4 entries, then up to 8; beyond 128
 # enough entries that each keeps 16; a whole warp up to 32 each. Measured on an H200 with rows of 2 to 1000.
 FEW, SEVERAL, MANY, MOST = 4, 8, 16, 32
-# Problems whose entries are not neighbours stay with one thread up to this length. Of longer ones a block reads
+# Problems whose entries are not neighbours stay with one thread up to MOST entries. Of longer ones a block reads
 # WIDEST side by side, or NARROW where that would leave too few blocks: 32 bytes, the least that memory sends.
-LONGEST_APART, WIDEST, NARROW = 32, 64, 8
+WIDEST, NARROW = 64, 8
 # A GPU gets at most MOST_BLOCKS blocks of many problems: eight times what an H200 runs at once, so that none waits
 # long for the last. At most SHARED blocks share a long one, fewer where they read several side by side: each adds
 # up what all of them have found.
@@ -44,7 +43,7 @@ def plan(shape: Arrangement) -> Plan:
     """How problems are dealt out."""
     outer, length, inner = shape
     apart = {"APART": int(inner > 1)}
-    if length <= (LONGEST_APART if inner > 1 else MOST * cuda.WARP):
+    if length <= (MOST if inner > 1 else MOST * cuda.WARP):
         group = 1 if inner > 1 else _group(length)
         kept = -(-length // group)
         macros = {"GROUP": group, "ENTRIES": kept if kept <= FEW else _power(kept)}
@@ -76,7 +75,7 @@ def prox_on_gpu(rows: Array, t: Any, l2_weight: Any, weights: Array | None, posi
     xp, batch = namespace(rows), tuple(rows.shape[:-1])
     z, axis = _in_memory_order(rows)
     shape = Arrangement(math.prod(batch[:axis]), rows.shape[-1], math.prod(batch[axis:]))
-    w, strides = (z, (0, 0, 0)) if weights is None else _weights(weights, rows, axis)
+    w, strides = (z, (0, 0, 0)) if weights is None else _weights(weights, rows, axis, shape)
     each = z if is_number(t) else cuda.one_piece(xp.broadcast_to(t, (*batch, 1)))
     numbers = (*shape, *strides, float(t) if is_number(t) else 0.0, float(l2_weight), not is_number(t))
     weighted = 0 if weights is None else 1 if strides[1] == 1 else 2
@@ -148,24 +147,12 @@ def _is_one_piece(axes: list[tuple[int, int]]) -> bool:
     return True
 
 
-def _weights(weights: Array, rows: Array, axis: int) -> tuple[Array, tuple[int, int, int]]:
+def _weights(weights: Array, rows: Array, axis: int, shape: Arrangement) -> tuple[Array, tuple[int, ...]]:
     """The weights, and how many entries apart they are along (outer, entries, inner); a copy where that varies."""
-    wide = namespace(rows).broadcast_to(cuda.settled(weights), tuple(rows.shape))
-    *strides, entry = cuda.strides(wide)
-    outer = _one_stride(tuple(rows.shape[:axis]), strides[:axis])
-    inner = _one_stride(tuple(rows.shape[axis:-1]), strides[axis:])
-    if outer is None or inner is None or min(outer, inner, entry) < 0:
-        return _weights(cuda.one_piece(wide), rows, axis)
-    return wide, (outer, entry, inner)
-
-
-def _one_stride(shape: tuple[int, ...], strides: list[int]) -> int | None:
-    """The stride of some axes taken as one, None where they have no common one."""
-    axes = [(length, stride) for length, stride in zip(shape, strides, strict=True) if length > 1]
-    for (_, before), (length, after) in pairwise(axes):
-        if before != length * after:
-            return None
-    return axes[-1][1] if axes else 0
+    xp = namespace(rows)
+    wide = xp.reshape(xp.moveaxis(xp.broadcast_to(cuda.settled(weights), tuple(rows.shape)), -1, axis), shape)
+    wide = wide if min(cuda.strides(wide)) >= 0 else cuda.one_piece(wide)
+    return wide, cuda.strides(wide)
 
 
 def _power(number: int) -> int:

@@ -1,6 +1,6 @@
 """Closed-form proximal operators of the l1-2 penalty, as pure functions.
 
-Every variant is one kernel applied to other thresholds and other moduli: vectors, batches along axes,
+Every variant is one kernel applied to other thresholds and other magnitudes: vectors, batches along axes,
 weights, non-negative and complex data, groups, singular values.
 """
 
@@ -13,12 +13,12 @@ from typing import Any, Concatenate, ParamSpec, Protocol, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from ell12.backend import as_floating, is_complex, is_number, namespace, number_like
+from ell12.backend import as_floating, is_complex, is_number, namespace, norm, number_like
 from ell12.backend.number_types import ArrayT, Whole
 from ell12.checks import check_counts, check_flags, check_numbers, check_scalars, check_weights
 from ell12.protocols import Array
 from ell12.prox.batching import as_decomposable, as_groups, as_single, lay_out, row_norms, thresholds
-from ell12.prox.closed_form import prox_groups, prox_iterative, prox_rows, prox_spectral, prox_vector
+from ell12.prox.closed_form import largest_direction, prox_groups, prox_rows, prox_spectral, prox_vector
 
 P = ParamSpec("P")
 
@@ -244,7 +244,8 @@ def prox_l12_iterative(
 ) -> tuple[Array, int]:
     """The numerical method that the closed form replaces: a fixed point of soft-thresholding.
 
-    Repeats ``x <- soft(z + l2_weight t x / ||x||, t)`` (difference-of-convex steps). Where x is zero every
+    Repeats ``x <- soft(z + l2_weight t x / ||x||, t)`` (difference-of-convex steps; Yao, Kwok & Guo,
+    arXiv:1610.09461, equation 11). Where x is zero every
     unit vector is a subgradient of the norm; the one along the largest entry of z is taken, so that it
     does not rest there. From another start, or at ties, it may end in a stationary point that is no minimum.
 
@@ -283,8 +284,13 @@ def prox_l12_iterative(
     check_numbers(single=True, t=t)
     check_scalars(infinite=True, tol=tol)
     check_counts(optional=False, max_iter=max_iter)
-    numbers = (float(t), float(l2_weight))
-    return prox_iterative(z, *numbers, weights, positive, start=start, tol=tol, max_iter=max_iter)
+    t, l2_weight, x, change, n_iter = float(t), float(l2_weight), start, math.inf, 0
+    while n_iter < max_iter and (n_iter == 0 or change > tol * norm(x)):
+        length = norm(x)
+        direction = x / length if length > 0 else largest_direction(z, t, weights, positive)
+        new = prox_vector(z + l2_weight * t * direction, t, 0.0, weights, positive)
+        change, x, n_iter = norm(new - x), new, n_iter + 1
+    return x, n_iter
 
 
 def _check_options(z: Array, t: Any, l2_weight: Any, weights: Any, positive: bool) -> None:

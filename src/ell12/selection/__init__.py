@@ -3,17 +3,6 @@
 With `ell12.linear_model` an importer of scikit-learn.
 """
 
-from ell12.selection.confidence import Intervals, confidence_intervals
-from ell12.selection.criteria_path import CriteriaPath, information_criteria
-from ell12.selection.stability import StabilitySelection
-from ell12.selection.summary_table import Summary, summary
+import lazy_loader
 
-__all__ = [
-    "CriteriaPath",
-    "Intervals",
-    "StabilitySelection",
-    "Summary",
-    "confidence_intervals",
-    "information_criteria",
-    "summary",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

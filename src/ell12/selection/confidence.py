@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import false_discovery_control, norm, t
 
 from ell12.checks import check_counts, check_share, check_word, naming
-from ell12.operators.linear_operator import adjoint_product
+from ell12.operators import adjoint_product
 from ell12.plots import plot_intervals
 from ell12.protocols import Array
 from ell12.selection.frames import PRINTED, data_frame
@@ -196,7 +196,8 @@ def confidence_intervals(
 
     Nodewise directions are not orthogonal to the columns in use, and the fit has taken up a part of what they
     should find. So where there is noise to estimate the correction is multiplied by ``g = 1 + q / (n - k)`` for q
-    coefficients that are not zero, and standard errors by its root (Bellec & Zhang).
+    coefficients that are not zero (Bellec & Zhang), and its standard error with it. Their root of g is enough for
+    directions orthogonal to all columns not in use, which nodewise ones only approach.
 
     References
     ----------
@@ -337,7 +338,7 @@ def _debiased(
         size = noise / math.sqrt(steep) * (math.log(columns.size) / n) ** 0.45
         bias = others.max(axis=0) / np.abs(product) * size
     estimate = fit.coef[which] + gain * (z.T @ columns.slope) / product / scale
-    return estimate, math.sqrt(gain) * error / scale, bias / scale
+    return estimate, gain * error / scale, bias / scale
 
 
 def _warn(fit: LocalModel, lost: Array) -> None:

@@ -14,7 +14,7 @@ from sklearn.base import clone, is_classifier
 from ell12.backend import as_numpy, namespace
 from ell12.checks import check_word
 from ell12.linear_model import L12Classifier, L12CoxRegressor, L12Regressor
-from ell12.linear_model.alpha_search import AlphaSearch
+from ell12.linear_model.alpha_search import AlphaSearch, entries_in_use, path_coefficients
 from ell12.linear_model.criteria import CRITERIA, judge
 from ell12.linear_model.fit_problem import FitProblem, as_vector, follow
 from ell12.linear_model.sparse_model import warn_if_not_converged
@@ -292,8 +292,8 @@ def _options(model: Any) -> Any:
         return L12Regressor()
     if not isinstance(model, L12Regressor | L12Classifier | L12CoxRegressor) or isinstance(model, AlphaSearch):
         raise TypeError(
-            f"model must be an L12Regressor, L12Classifier or L12CoxRegressor, got {model!r}: criteria stand in"
-            " place of cross-validation"
+            f"model must be an L12Regressor, L12Classifier or L12CoxRegressor, got {model!r}: criteria serve"
+            " in place of cross-validation"
         )
     return clone(model)
 
@@ -302,22 +302,16 @@ def _coefficients(
     model: Any, problems: list[FitProblem], penalty: Any, runs: list[list[Result]]
 ) -> tuple[Any, Array, Array]:
     """The coefficients and intercepts of a path as `CriteriaPath` has them, and how many features it selects."""
-    far = problems[0].out_of_memory
-    parts = []
-    for problem, path in zip(problems, runs, strict=True):
-        pairs = (problem.coefficients(model._final(problem, as_vector(run.x), penalty)) for run in path)
-        parts.append([(scipy.sparse.csc_array(coef.T) if far else coef, level) for coef, level in pairs])
-    xp = namespace(parts[0][0][1])
-    intercepts = xp.concat([xp.stack([level for _, level in path], axis=-1) for path in parts])
+    far, size = problems[0].out_of_memory, problems[0].means.shape[0]
+    used = entries_in_use(runs, size) if far else slice(None)
+    pairs = zip(problems, runs, strict=True)
+    solutions = [[model._final(problem, as_vector(run.x), penalty) for run in path] for problem, path in pairs]
+    coefs, intercepts = path_coefficients(problems, solutions, used)
+    xp, selected = namespace(coefs), np.any(as_numpy(coefs) != 0, axis=1).sum(axis=1)
+    coefs, intercepts = xp.permute_dims(coefs, (1, 2, 0)), xp.astype(intercepts.T, coefs.dtype)
+    single = coefs.shape[0] == 1
     if far:
-        rows = [scipy.sparse.hstack([coef for coef, _ in path], format="csc") for path in parts]
-        used = sum(map(abs, rows)) != 0
-        return (rows[0] if len(rows) == 1 else rows), _one(intercepts), np.asarray(used.sum(axis=0))
-    coefs = xp.concat([xp.stack([coef for coef, _ in path], axis=-1) for path in parts])
-    selected = np.any(as_numpy(coefs) != 0, axis=0).sum(axis=0)
-    return _one(coefs), _one(xp.astype(intercepts, coefs.dtype)), selected
-
-
-def _one(values: Array) -> Array:
-    """The only row where there is one, else all."""
-    return values[0, ...] if values.shape[0] == 1 else values
+        where = scipy.sparse.eye_array(size, format="csc", dtype=coefs.dtype)[:, used]
+        rows = [where @ scipy.sparse.csc_array(row) for row in coefs]
+        return rows[0] if single else rows, intercepts[0] if single else intercepts, selected
+    return (coefs[0, ...], intercepts[0, ...], selected) if single else (coefs, intercepts, selected)

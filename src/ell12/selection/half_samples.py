@@ -41,8 +41,8 @@ def complementary_pairs(
     labels = np.zeros(rows.size, dtype=int) if strata is None else np.unique(strata, return_inverse=True)[1]
     for _ in range(count):
         # Stratum after stratum, in random order, and within it too; then in turn to one half and to the other.
-        places = random.permutation(labels.max() + 1)[labels]
-        order = rows[np.lexsort((random.permutation(rows.size), places))]
+        positions = random.permutation(labels.max() + 1)[labels]
+        order = rows[np.lexsort((random.permutation(rows.size), positions))]
         even = order[: order.size // 2 * 2]
         yield np.sort(even[::2]), np.sort(even[1::2])
 
@@ -79,16 +79,11 @@ class PathSelector:
         What took note of the features.
     """
 
-    def __init__(self, model: SparseLinearModel, alphas: Any, eps: float) -> None:
+    def __init__(self, model: SparseLinearModel, alphas: Any, eps: float, X: Any, y: Any, weight: Any) -> None:
         self.model = self.seen = model
-        self.grid = alphas, eps
-
-    def take(self, X: Any, y: Any, sample_weight: Any) -> None:
-        """Check the data, and find out of all of them what the halves share: the grid, and what varies."""
-        check_in_memory(X, self.model)
+        check_in_memory(X, model)
         check_numpy(X, "StabilitySelection")
-        model, (alphas, eps) = self.model, self.grid
-        self.data = model._observed(X, y, sample_weight)
+        self.data = model._observed(X, y, weight)
         model._check_numbers()
         check_enough(self)
         problems, features = model._problems(self.data), self.data.X.shape[1]
@@ -121,10 +116,10 @@ class PathSelector:
             found = self.model._solve(problem, self.penalty, self.alphas, most_entries=enough)
             if any(result.status is Status.STOPPED for result in found):
                 raise KeyboardInterrupt  # which a run answers with what it has; a selection is not to be had
-            moduli = np.abs(np.stack([result.x for result in found]).reshape(len(found), -1))
-            strengths, places = np.nonzero(moduli[:, : self.unit.size * problem.n_rows])
-            units = self.unit[places // problem.n_rows]  # entries of a feature side by side, intercepts behind
-            np.maximum.at(sizes, (strengths, units), moduli[strengths, places])
+            magnitudes = np.abs(np.stack([result.x for result in found]).reshape(len(found), -1))
+            strengths, positions = np.nonzero(magnitudes[:, : self.unit.size * problem.n_rows])
+            units = self.unit[positions // problem.n_rows]  # entries of a feature side by side, intercepts behind
+            np.maximum.at(sizes, (strengths, units), magnitudes[strengths, positions])
             runs += found
         return sizes, runs
 
@@ -134,14 +129,11 @@ class FitSelector:
 
     n_strengths = 1
 
-    def __init__(self, model: Any, seen: Any) -> None:
+    def __init__(self, model: Any, seen: Any, X: Any, y: Any, sample_weight: Any) -> None:
         self.model, self.seen = model, seen
-
-    def take(self, X: Any, y: Any, sample_weight: Any) -> None:
-        """Check the data."""
         for name, values in {"X": X, "y": y, "sample_weight": sample_weight}.items():
             check_container(values, name)
-        check_in_memory(X, self.model)
+        check_in_memory(X, model)
         with naming("X", "y"):
             X, y = validate_data(self.seen, X, y, accept_sparse=("csr", "csc"), multi_output=True)
         if sample_weight is not None:

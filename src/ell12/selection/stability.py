@@ -170,7 +170,7 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         `L12Regressor` (the default), `L12Classifier` or `L12CoxRegressor`: its options, such as loss, l2_weight,
         ridge, penalty_factors, positive or groups, make the path; its alpha does not count. Any other estimator of
         scikit-learn with ``coef_`` or ``feature_importances_`` is fitted to each half at its own settings: the
-        q features with the largest moduli, of several targets or classes their largest, that are not zero.
+        q features with the largest magnitudes, of several targets or classes their largest, that are not zero.
     n_subsamples : int, default 100
         How many halves; even, as each comes with its complement.
     threshold : float, optional
@@ -297,8 +297,7 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
             raise ValueError(f"n_subsamples must be even, for pairs of halves; got {self.n_subsamples}")
         with naming("random_state"):
             random = check_random_state(self.random_state)
-        selector = self._selector()
-        selector.take(X, y, sample_weight)
+        selector = self._selector(X, y, sample_weight)
         n_candidates = int(selector.candidates.sum())
         if n_candidates == 0:
             raise ValueError("X has no column that varies and is penalised: there is nothing to select from")
@@ -329,12 +328,12 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         return self.frequencies_ >= self.threshold_ - ROUNDING
 
-    def _selector(self) -> Selector:
-        """What selects on a half."""
+    def _selector(self, *data: Any) -> Selector:
+        """What selects on a half of the data."""
         model = L12Regressor() if self.estimator is None else clone(self.estimator)
         if isinstance(model, SparseLinearModel) and not isinstance(model, AlphaSearch):
-            return PathSelector(model, self.alphas, self.eps)
-        return FitSelector(model, clone(self))
+            return PathSelector(model, self.alphas, self.eps, *data)
+        return FitSelector(model, clone(self), *data)
 
     def _selections(self, selector: Selector, most: int, random: np.random.RandomState) -> list[Entries]:
         """What each half selects, pair by pair."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import html
 import textwrap
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from ell12.backend import as_numpy
 from ell12.checks import check_word, naming
+from ell12.linear_model import L12CoxRegressor
+from ell12.linear_model.criteria import CRITERIA
+from ell12.linear_model.cross_validation import AlphaSearch
+from ell12.linear_model.fit_problem import Data
 from ell12.linear_model.sparse_model import SparseLinearModel
+from ell12.minimization import Status
+from ell12.operators import select_columns, to_dense
 from ell12.protocols import Array
 from ell12.selection.confidence import Intervals, adjusted_p_values, confidence_intervals
-from ell12.selection.frames import PRINTED, data_frame
+from ell12.selection.frames import PRINTED, data_frame, significant
 from ell12.selection.local_model import observed
-from ell12.selection.model_head import deviations, goodness, head_of, title_of
 from ell12.selection.stability import StabilitySelection
 
+LOSSES = {"squared": "squared loss", "huber": "Huber's loss", "poisson": "Poisson's loss"}
 # What columns of the table are called in print, where `estimate` is left out.
 HEADINGS = {
     "coefficient": "coef",
@@ -156,11 +163,11 @@ def summary(
         if X is None and values is not None:
             raise ValueError(f"{name} needs X")
     data = None if X is None else observed(model, X, y, sample_weight, offset)[1]
-    fit = None if data is None or y is None else goodness(model, X, y, data)
+    fit = None if data is None or y is None else _goodness(model, X, y, data)
     coef = np.atleast_2d(as_numpy(model.coef_))
     names = _names(model, names)
     found, notes = _intervals(model, intervals, X, y, sample_weight=sample_weight, offset=offset)
-    scales = None if data is None else deviations(data, np.flatnonzero(coef.any(axis=0))).astype(coef.dtype)
+    scales = None if data is None else _deviations(data, np.flatnonzero(coef.any(axis=0))).astype(coef.dtype)
     rows, features = _order(coef if scales is None else coef * scales)
     columns: dict[str, Any] = {}
     if coef.shape[0] > 1:
@@ -184,7 +191,7 @@ def summary(
             f" all {coef.shape[1]:,} features."
         )
         notes = [*notes, note]
-    return Summary(title_of(model), head_of(model, coef, data, fit), data_frame(columns), notes)
+    return Summary(_title_of(model), _head_of(model, coef, data, fit), data_frame(columns), notes)
 
 
 def _names(model: Any, names: Any) -> Any:
@@ -250,3 +257,99 @@ def _interval_columns(found: Any, features: Array, coef: Array, adjust: str) -> 
     columns |= {"p_value": found.p_values, "adjusted_p": adjusted_p_values(p_values, adjust)[known]}
     frame = data_frame(columns, known)
     return frame[~frame.index.duplicated()].reindex(features).to_dict("list")
+
+
+def _deviations(data: Data, features: Array) -> Array:
+    """The standard deviations of some features, weighted; 1 for the others."""
+    weight = None if data.sample_weight is None else as_numpy(data.sample_weight)
+    found = np.ones(data.X.shape[1])
+    if features.size:
+        part = np.asarray(as_numpy(to_dense(select_columns(data.X, features))), dtype=float)
+        part = part - np.average(part, axis=0, weights=weight)
+        found[features] = np.sqrt(np.average(part**2, axis=0, weights=weight))
+    return found
+
+
+def _title_of(model: Any) -> str:
+    """The class of a model and its loss."""
+    name = type(model).__name__
+    if isinstance(model, L12CoxRegressor):
+        return f"{name}, Cox's partial likelihood"
+    if not is_classifier(model):
+        return f"{name}, {LOSSES.get(model.loss) or repr(model.loss)}"
+    classes = as_numpy(model.classes_).tolist()
+    if len(classes) == 2:
+        return f"{name}, logistic loss: {classes[1]} against {classes[0]}"
+    if model._family.joint:
+        return f"{name}, multinomial loss of {len(classes)} classes"
+    return f"{name}, logistic loss: each of {len(classes)} classes against the rest"
+
+
+def _head_of(model: Any, coef: Array, data: Data | None, fit: str | None) -> dict[str, str]:
+    """What is to be said of a fit, line by line."""
+    head = {"alpha": _strength(model), "penalty": _penalty(model)}
+    options = {
+        "weights of classes": getattr(model, "class_weight", None),
+        "refitted without a penalty": model._refit_share == 1,
+        "mean of the penalised fit and its refit": 0 < model._refit_share < 1,
+    }
+    if any(options.values()):
+        head["options"] = ", ".join(words for words, given in options.items() if given)
+    if data is not None:
+        head["samples"] = f"{data.X.shape[0]:,}"
+    head["features"] = f"{np.count_nonzero(coef.any(axis=0)):,} of {coef.shape[1]:,} selected"
+    if coef.shape[0] == 1 and model.fit_intercept:
+        head["intercept"] = significant(float(np.ravel(as_numpy(model.intercept_))[0]))
+    if fit is not None:
+        head["fit"] = fit
+    return head | {"status": _status(model)}
+
+
+def _strength(model: Any) -> str:
+    """Alpha, and how it was chosen."""
+    if not isinstance(model, AlphaSearch):
+        return f"{significant(model.penalty_.alpha)}, as given"
+    tried, chosen = as_numpy(model.alphas_), significant(model.alpha_)
+    if model.selection in CRITERIA:
+        how = f"least {model.selection.upper()} of {tried.shape[-1]} strengths"
+    else:
+        found = vars(model)
+        folds = as_numpy(found["mse_path_"] if "mse_path_" in found else found["scores_"]).shape[-1]
+        best = "within one standard error of the best" if model.selection == "1se" else "the best"
+        score = f" {model.scoring}" if isinstance(model.scoring, str) else ""
+        how = f"{best} of {tried.shape[-1]} strengths by the mean{score} of {folds} folds"
+    last = "; the smallest that was tried" if tried.shape[-1] > 1 and model.alpha_ == tried.min() else ""
+    return f"{chosen}, {how}{last}"
+
+
+def _penalty(model: Any) -> str:
+    used = repr(replace(model.penalty_, alpha=None))
+    several = isinstance(model.penalty, list | tuple)
+    return f"{used}, the best of {', '.join(map(repr, model.penalty))}" if several else used
+
+
+def _goodness(model: Any, X: Any, y: Any, data: Data) -> str:
+    """How well a model fits the samples it was fitted to."""
+    given = {"sample_weight": data.sample_weight, "offset": data.offset}
+    score = float(model.score(X, y, **{name: values for name, values in given.items() if values is not None}))
+    if isinstance(model, L12CoxRegressor):
+        return f"concordance {score:.3f}"
+    if not is_classifier(model):
+        return f"{score:.1%} of the {'deviance' if model._family.counts else 'variance'} explained"
+    codes = as_numpy(data.y)
+    weight = np.ones(codes.size) if data.sample_weight is None else as_numpy(data.sample_weight)
+    shares = np.asarray(as_numpy(model.predict_proba(X)), dtype=float)[np.arange(codes.size), codes]
+    alone = (np.bincount(codes, weight) / weight.sum())[codes]
+    left, whole = (weight @ np.log(np.maximum(part, np.finfo(float).tiny)) for part in (shares, alone))
+    return f"{1 - left / whole:.1%} of the deviance explained, {score:.1%} of the labels right"
+
+
+def _status(model: Any) -> str:
+    """How the fit ended, in the words of `ell12.Status`."""
+    counts, total = Counter(result.status for result in model.results_), len(model.results_)
+    parts = [
+        f"{'C' if status is Status.CONVERGED else 'Not c'}onverged"
+        f"{f' ({count} of {total} problems)' if len(counts) > 1 else ''}: {status.value}"
+        for status, count in counts.items()
+    ]
+    return " ".join(parts) or "Stochastic steps, which have no certificate."

@@ -34,20 +34,6 @@ class EvaluatedPoint:
         """What a solver yields."""
         return Iterate(self.point, self.objective, self.violation, self.gradient)
 
-    def columns_to_change(self, smallest: int, unpenalised: Any = (), most: int = 0) -> Any:
-        """The support, what is unpenalised, and the worst violating columns, so that the support at most doubles.
-
-        At least ``smallest`` violating columns are taken, and at least ``most``, where there are as many.
-        """
-        inside = self.x != 0
-        inside[np.asarray(unpenalised, dtype=np.int64)] = True
-        outside = np.flatnonzero(~inside & (self.slope != 0))
-        room = max(most, smallest, int(np.count_nonzero(inside)))
-        if outside.size > room:
-            outside = outside[np.argpartition(-np.abs(self.slope[outside]), room)[:room]]
-        inside[outside] = True
-        return np.flatnonzero(inside)
-
 
 class SmoothProblem:
     """A `ell12.protocols.ColumnLoss` and a penalty with slopes and curvature, for NumPy vectors."""

@@ -70,7 +70,7 @@ class Restarts:
         """Yield the best point of the runs whenever there is a better one; then the iterates from the last."""
         found: list[float] = []
         value, point = np.inf, start
-        for other, reached in self._minima(loss, penalty, start):
+        for other, reached in self.minima(loss, penalty, start):
             found.append(other)
             if other < value:
                 value, point = other, reached
@@ -80,7 +80,7 @@ class Restarts:
         for iterate in self.solver.iterates(loss, penalty, point):
             yield iterate and replace(iterate, method=method)
 
-    def _minima(self, loss: Any, penalty: Any, start: Point) -> Iterator[tuple[float, Point]]:
+    def minima(self, loss: Any, penalty: Any, start: Point) -> Iterator[tuple[float, Point]]:
         """The objective and the point of each run."""
         first = self._run(loss, penalty, start)
         yield first

@@ -99,7 +99,7 @@ def test_a_good_start_is_used_also_where_a_row_has_no_entries(penalty, solver):
 
 @each_rival
 def test_what_a_rival_cannot_do_is_refused(penalty, solver):
-    with pytest.raises(TypeError, match=r"SquaredLoss.* lacks observed, residual, after_step"):
+    with pytest.raises(TypeError, match=r"SquaredLoss.* lacks observed, residual"):
         minimize(SquaredLoss(np.eye(2), np.ones(2)), L1(1.0), solver=solver)
     if penalty is NONE:  # it would not be minimised
         with pytest.raises(TypeError, match="NoPenalty"):

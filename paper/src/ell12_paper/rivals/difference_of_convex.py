@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ell12.completion.matrix_apg import DenseForm, Estimate, MatrixStep, MatrixSteps, combined_norm, turns_back
+from ell12.completion.matrix_apg import DenseSteps, Estimate, MatrixStep, combined_norm, turns_back
 from ell12.completion.singular_vectors import WarmBlock
 from ell12.completion.squared_error import EntryLoss
 from ell12.penalties import L12
-from ell12.penalties.spectral import SpectralDifference
+from ell12.penalties.spectral import Spectral
 from ell12.protocols import Iterate, Needs, Point
 from ell12.prox import prox_l12_iterative
 from ell12.solvers import NonmonotoneAPG
@@ -73,13 +73,12 @@ class MatrixDCA:
     inner_max_iter: int = 200
     random_state: Any = 0
 
-    needs: ClassVar[Needs] = Needs(EntryLoss, SpectralDifference, "factors")
+    needs: ClassVar[Needs] = Needs(EntryLoss, Spectral, "factors")
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
         """Yield one iterate for each convex problem solved, and None after each step within one."""
-        form = DenseForm(loss)
-        take_step = MatrixSteps(loss, form, WarmBlock(start.x, rng=self.random_state))
-        for step in self._steps(take_step, form.estimate(start.x), penalty):
+        take_step = DenseSteps(loss, penalty, WarmBlock(start.x, rng=self.random_state))
+        for step in self._steps(take_step, take_step.estimate(start.x), penalty):
             if step is None:
                 yield None
                 continue
@@ -87,21 +86,22 @@ class MatrixDCA:
             value = loss.value(step.point.point) + penalty.value_of(step.point.x.s)
             yield step._replace(objective=value).iterate()
 
-    def _steps(self, take_step: MatrixSteps, x: Estimate, penalty: Any) -> Iterator[MatrixStep | None]:
-        step = take_step(x, penalty)
+    def _steps(self, take_step: DenseSteps, x: Estimate, penalty: Any) -> Iterator[MatrixStep | None]:
+        step = take_step(x)
         yield step
-        slope, change = penalty.subtracted_gradient(step.point.x), penalty.alpha
+        take_step.penalty, change = penalty.convex, penalty.alpha
+        take_step.slope = penalty.subtracted_gradient(step.point.x)
         while True:
             tol, k, x = self.inner_tol * change, 0, step.point
             previous = x
             for _ in range(self.inner_max_iter):
                 y = x + k / (k + 3) * (x - previous)
-                step = take_step(y, penalty.convex, slope)
+                step = take_step(y)
                 k = 0 if turns_back(step.point, y, x) else k + 1
                 x, previous = step.point, x
                 if step.distance <= tol and not step.is_full:
                     break
                 yield None
-            old, slope = slope, penalty.subtracted_gradient(x.x)
-            change = max(combined_norm([(1.0, slope), (-1.0, old)]), 1e-8 * penalty.alpha)
+            old, take_step.slope = take_step.slope, penalty.subtracted_gradient(x.x)
+            change = max(combined_norm([(1.0, take_step.slope), (-1.0, old)]), 1e-8 * penalty.alpha)
             yield step._replace(distance=max(change, step.distance))
