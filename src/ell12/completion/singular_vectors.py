@@ -52,7 +52,7 @@ class WarmBlock:
         self.is_full = count >= size and size < self.limit
         wanted = (2 * count if self.is_full else count) + SPARE
         self.size = self._size(-(-wanted // 4) * 4)  # few different sizes: a library may compile each anew
-        self.V = self.V[:, : min(self.size, size)]
+        self.V = self.V[:, : self.size]
 
 
 class FullTriplets(WarmBlock):
