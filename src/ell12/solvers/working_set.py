@@ -82,6 +82,8 @@ class WorkingSet:
         problem, no_progress = _Columns(loss, penalty, start), False
         current = problem.evaluate(start)
         problem.may_follow = problem.allows_homotopy(current)
+        if problem.begins_convex(current):
+            current = yield from problem.convex_iterates(current)
         while True:
             yield replace(current.iterate, no_progress=no_progress)
             old, (new, ending) = current, problem.improve(current)
@@ -93,7 +95,7 @@ class WorkingSet:
                 others = problem.newton_iterates(current, ending)
             else:
                 continue
-            current = yield from _named(solver, others)
+            current = yield from others
 
 
 _Iterates = Generator[Iterate | None, None, EvaluatedPoint]
@@ -110,7 +112,7 @@ class _Columns(PiecewiseProblem):
     def __init__(self, loss: Any, penalty: Any, start: Point) -> None:
         super().__init__(loss, penalty)
         self._step: ProximalStep | None = None
-        self.unpenalised = np.flatnonzero(~penalty.kinks(start.x))
+        self.unpenalised = ~penalty.kinks(start.x)
         entries = math.inf if loss.out_of_memory else start.x.size * math.prod(start.prediction.shape)
         self.is_small, self.may_follow, self.ratio = entries <= SMALL, False, 0.0
 
@@ -134,9 +136,36 @@ class _Columns(PiecewiseProblem):
         cold = small and current.violation > FAR * self.steepest > 0 and loss.curvature(point) is not None
         return bool(cold and self.penalty.convex.curvature(point.x).largest == 0)
 
+    def begins_convex(self, current: EvaluatedPoint) -> bool:
+        """Whether a run that begins here has the convex problem first: from zero, with more columns than rows.
+
+        Not under a penalty with a curvature at zero, as MCP's, from where nmAPG chooses better.
+        """
+        point, loss, penalty = current.point, self.loss, self.penalty
+        wide = current.x.size > point.prediction.shape[0] and loss.is_quadratic and not loss.out_of_memory
+        cold = wide and not (self.may_follow or current.x.any())
+        return cold and not penalty.is_convex and penalty.curvature(point.x).largest == 0
+
+    def convex_iterates(self, current: EvaluatedPoint) -> _Iterates:
+        """Working sets with the penalty's convex part alone: those that begin there end at lower minima.
+
+        At the minimum in 108 of 112 problems of the paper's kind and 6 of 8 with neighbouring columns alike, in
+        place of 100 and 4, in the same time (results/certificates).
+        """
+        easier = _Columns(self.loss, self.penalty.convex, current.point)
+        inner, best = easier.evaluate(current.point, gradient=current.gradient), current.iterate
+        while inner.violation > CLOSER**2 * easier.steepest:
+            yield best
+            new, ending = easier.improve(inner)
+            if new is None or ending != "done":
+                break
+            inner, value = new, objective(self.loss, self.penalty, new.point)
+            best = replace(new.iterate, objective=value) if value <= best.objective else best
+        return self.evaluate(best.point, gradient=best.gradient)
+
     def homotopy_iterates(self, current: EvaluatedPoint) -> _Iterates:
         """Solutions at decreasing strengths, then with one tangent of the subtracted norm after the other."""
-        loss, penalty, best = self.loss, self.penalty, current.iterate
+        loss, penalty, best = self.loss, self.penalty, replace(current.iterate, method="Homotopy")
         path, value, reached = Homotopy(loss, penalty.convex), math.inf, math.inf
         while True:
             for point in path.points():
@@ -145,7 +174,7 @@ class _Columns(PiecewiseProblem):
                     continue
                 value, tangent = objective(loss, penalty, point), penalty.subtracted_gradient(point.x)
                 if value <= best.objective:
-                    best = Iterate(point, value, path.violation(tangent))
+                    best = Iterate(point, value, path.violation(tangent), method="Homotopy")
                 yield best
             if path.left > 0 or value >= reached or path.violation(tangent) <= ROUNDING * penalty.alpha:
                 break
@@ -169,18 +198,26 @@ class _Columns(PiecewiseProblem):
             point = Point(_with_entries(x, columns, inner.point.x), inner.point.prediction)
             if inner.optimality <= enough:
                 break
-            yield Iterate(point, inner.objective, current.violation)
+            yield Iterate(point, inner.objective, current.violation, method="SupportNewton")
         return self.evaluate(point)
 
     def proximal_step(self, current: EvaluatedPoint) -> EvaluatedPoint:
         """A proximal step, whose length is found by backtracking."""
         self._step = self._step or ProximalStep(self.loss, self.penalty, "backtracking", current.point)
-        new = self.evaluate(self._step(current.point))
-        return new if new.objective <= current.objective else current
+        return self.lower(self._step(current.point), current)
 
     def columns(self, current: EvaluatedPoint, most: int = 0) -> Any:
-        """The working set; ``most`` violating columns are taken, where there are as many."""
-        return current.columns_to_change(FEW, self.unpenalised, most)
+        """The support, what is unpenalised, and the worst violating columns, so that the support at most doubles.
+
+        At least 100 violating columns are taken, and at least ``most``, where there are as many.
+        """
+        inside = (current.x != 0) | self.unpenalised
+        outside = np.flatnonzero(~inside & (current.slope != 0))
+        room = max(most, FEW, int(np.count_nonzero(inside)))
+        if outside.size > room:
+            outside = outside[np.argpartition(-np.abs(current.slope[outside]), room)[:room]]
+        inside[outside] = True
+        return np.flatnonzero(inside)
 
     def improve(self, current: EvaluatedPoint) -> tuple[EvaluatedPoint | None, Ending]:
         """A better point, or None; and whether columns are better left to another solver."""
@@ -202,10 +239,10 @@ class _Columns(PiecewiseProblem):
         if loss.is_quadratic:
             point = loss.point_within(_with_entries(x, columns, model.x), columns)
         else:
-            start = Point(x[columns], current.point.prediction)
-            given = loss.restrict(columns), penalty, start, current.gradient[columns], target
-            inner, _, solved = minimise_by_models(*given)
-            point = Point(_with_entries(x, columns, inner.x), inner.prediction)
+            inner, start = loss.restrict(columns), Point(x[columns], current.point.prediction)
+            start = min(inner.point(model.x), start, key=lambda point: objective(inner, penalty, point))
+            end, _, solved = minimise_by_models(inner, penalty, start, inner.gradient(start), target)
+            point = Point(_with_entries(x, columns, end.x), end.prediction)
         return self._better(self.evaluate(point), current), "done" if solved else "unsolved"
 
     def _is_dependent(self, current: EvaluatedPoint, columns: Any) -> bool:
@@ -230,22 +267,12 @@ class _Columns(PiecewiseProblem):
         return new if level and new.violation < current.violation else None
 
 
-def _named(method: str, iterates: _Iterates) -> _Iterates:
-    """The same iterates with the name of the solver that made them."""
-    while True:
-        try:
-            iterate = next(iterates)
-            yield iterate and replace(iterate, method=method)
-        except StopIteration as end:
-            return end.value
-
-
 def _decreasing(solver: Any, loss: Any, penalty: Any, start: Point, value: float) -> Iterator[Iterate]:
-    """The iterates of a solver, the best so far standing in for those that lie higher."""
-    best = Iterate(start, value, np.inf)
+    """The iterates of `SupportNewton`, the best so far standing in for those that lie higher."""
+    best = Iterate(start, value, np.inf, method="SupportNewton")
     for iterate in solver.iterates(loss, penalty, start):
         if iterate.objective <= best.objective + rounding(best.objective, start.x):
-            best = iterate
+            best = replace(iterate, method="SupportNewton")
         yield best
 
 
