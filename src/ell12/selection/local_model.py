@@ -356,7 +356,8 @@ def observed(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> tup
 
 def _default_fit(X: Any, y: Any, sample_weight: Any, n_jobs: int | None) -> Any:
     """The default model, of columns divided by their standard deviations."""
-    values = np.asarray(y)
+    with naming("y"):
+        values = np.asarray(y)
     two = values.dtype.kind not in "biuf" or np.unique(values[values == values]).size == 2  # noqa: PLR0124
     model: Any = L12ClassifierCV() if two else L12RegressorCV(relax=False)
     with naming("y", "X", "sample_weight"):  # labels of which there is one each make no folds

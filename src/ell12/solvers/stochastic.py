@@ -56,7 +56,8 @@ class ProxSVRG:
 
     def __post_init__(self) -> None:
         check_step(self.step, "lipschitz")
-        check_counts(least=1, optional=False, batch_size=self.batch_size, passes=self.passes)
+        check_counts(least=1, optional=False, batch_size=self.batch_size)
+        check_counts(least=1, most=10_000, optional=False, passes=self.passes)
         generator(self.random_state)
 
     def iterates(self, loss: Any, penalty: Penalty, start: Point) -> Iterator[Iterate | None]:
