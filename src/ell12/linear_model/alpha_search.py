@@ -291,11 +291,10 @@ def check_scorer(model: Any) -> None:
     """Raise, before anything is solved, unless ``scoring`` is None or one score."""
     if model.scoring is None or (isinstance(model.scoring, str) and model.scoring in model._own_scores):
         return
-    if not (isinstance(model.scoring, str) or callable(model.scoring)):
-        raise ValueError(f"scoring must be the name of a score, a function or None, got {model.scoring!r}")
-    from sklearn.metrics import check_scoring  # which takes longer to load than a fit of middling size
+    from sklearn.metrics import get_scorer_names  # which takes longer to load than a fit of middling size
 
-    check_scoring(model, scoring=model.scoring)
+    if not callable(model.scoring) and model.scoring not in get_scorer_names():
+        raise ValueError(f"scoring must be the name of a score, a function or None, got {model.scoring!r}")
 
 
 def scores_of(model: Any, coefs: Array, intercepts: Array, data: Data) -> Array:

@@ -162,7 +162,7 @@ class TotalVariationL12(PenaltyBase):
 
     def prox(self, x: Array, step: float) -> Array:
         """The minimiser of ``1/2 ||. - x||^2 + step * value(.)``: a denoising problem, solved numerically."""
-        penalty = replace(self, alpha=self.strength * as_step(step))
+        x, penalty = as_array(x, "x"), replace(self, alpha=self.strength * as_step(step))
         with naming("x"):
             loss = SquaredLoss(Identity(tuple(x.shape)), x)
         solver: Any = SmoothedGradient() if self.smoothing else GrowingADMM()
