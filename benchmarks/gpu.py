@@ -1,4 +1,4 @@
-"""ell12 on a GPU: fits beside FISTA in PyTorch, the prox beside a copy, images and ratings beside the processors.
+"""ell12 on a GPU against FISTA in PyTorch, the prox against a copy, images and ratings against the processors.
 
 `python benchmarks/gpu.py` needs PyTorch with a CUDA device; CuPy is measured where it is installed. Fits are
 Lasso and l1-2 problems of 20,000 x 80,000 single-precision numbers to a stationarity of 1e-4; "passes" counts
@@ -167,7 +167,7 @@ def fit_row(what: str, kind: Any, data: tuple[Any, Any], penalty: Any, **options
 
 
 def prox_rows() -> Iterator[Row]:
-    """The prox beside a copy of its array, which reads it and writes it once."""
+    """The prox next to a copy of its array, which reads it and writes it once."""
     z, w = torch.randn(ENTRIES, device="cuda"), torch.rand(ENTRIES, device="cuda")
     for library, kind in kinds().items():
         limit = seconds(z.clone)
@@ -208,11 +208,11 @@ def image_rows() -> Iterator[Row]:
         result = ell12.complete_matrix(ell12.Observed.from_mask(values, known), alpha)
         return f"{result.n_iter} iterations, rank {result.x.rank}, objective {result.objective:.7g}"
 
-    def place(where: str, x: Any) -> Any:
+    def send(where: str, x: Any) -> Any:
         return torch.as_tensor(x, device="cuda") if where == "GPU" else x
 
     for where in ("GPU", "CPU"):
-        image, values, known = (place(where, x) for x in (noisy, matrix, mask))
+        image, values, known = (send(where, x) for x in (noisy, matrix, mask))
         call: Callable[[], str] = partial(denoise, image)
         yield row(f"denoise_tv, 4096 x 4096, {where}", seconds(call, 1), note=call())
         call = partial(complete, values, known)
@@ -224,10 +224,10 @@ def rating_rows() -> Iterator[Row]:
     users, items, count = RATINGS
     random = np.random.default_rng(0)
     flat = np.unique(random.integers(0, users * items, count))
-    places = np.stack(np.divmod(flat, items))
+    entries = np.stack(np.divmod(flat, items))
     left, right = random.standard_normal((users, 10)), random.standard_normal((items, 10))
-    values = np.einsum("ij,ij->i", left[places[0]], right[places[1]]) / 3 + random.standard_normal(flat.size)
-    X = torch.sparse_coo_tensor(torch.as_tensor(places), torch.as_tensor(values), (users, items)).to("cuda")
+    values = np.einsum("ij,ij->i", left[entries[0]], right[entries[1]]) / 3 + random.standard_normal(flat.size)
+    X = torch.sparse_coo_tensor(torch.as_tensor(entries), torch.as_tensor(values), (users, items)).to("cuda")
     options = {"max_rank": 10, "scale": None, "penalty": ell12.SpectralL12(l2_weight=0.5), "max_iter": 20}
     solver = ell12.completion.AlternatingLeastSquares(10)
 

@@ -2,7 +2,7 @@
 
 `ell12.confidence_intervals` at level 0.95 for all features of many draws. Columns are Gaussian: independent, or
 Toeplitz (the correlation of columns i and j is 0.5 or 0.9 to the power of their distance). The active features
-stand at random places, or "side by side"; their coefficients have random signs and moduli from 0.5 to 1.5. Noise
+stand at random positions, or "side by side"; their coefficients have random signs and sizes from 0.5 to 1.5. Noise
 of variance 1 is Gaussian or Student's t with 3 degrees of freedom; of classes the coefficients are those of a
 logistic model. All methods see the same draws.
 
@@ -83,13 +83,13 @@ class Setting:
     active: int
     design: str
     noise: str
-    beside: bool = False
+    neighbours: bool = False
 
     @property
     def group(self) -> str:
         """The table that it stands in."""
         what = "classes" if self.noise == "classes" else "targets"
-        where = " side by side" if self.beside else ""
+        where = " side by side" if self.neighbours else ""
         return f"{self.rows} x {self.columns}, {self.active} active{where}, {what}"
 
     @property
@@ -107,10 +107,10 @@ class Setting:
         rho = {"independent": 0.0, "Toeplitz 0.5": 0.5, "Toeplitz 0.9": 0.9}[self.design]
         for j in range(1, self.columns):
             X[:, j] = rho * X[:, j - 1] + np.sqrt(1 - rho**2) * X[:, j]
-        places = random.choice(self.columns, self.active, replace=False)
-        places = np.arange(self.active) + self.columns // 3 if self.beside else places
+        positions = random.choice(self.columns, self.active, replace=False)
+        positions = np.arange(self.active) + self.columns // 3 if self.neighbours else positions
         c = np.zeros(self.columns)
-        c[places] = random.choice([-1, 1], self.active) * random.uniform(0.5, 1.5, self.active)
+        c[positions] = random.choice([-1, 1], self.active) * random.uniform(0.5, 1.5, self.active)
         if self.noise == "classes":
             return X, (random.uniform(size=self.rows) < 1 / (1 + np.exp(-X @ c))).astype(int), c
         heavy = random.standard_t(3, self.rows) / np.sqrt(3)
@@ -122,7 +122,7 @@ DESIGNS = ("independent", "Toeplitz 0.5", "Toeplitz 0.9")
 SIZES = {
     "small": (100, 150, 5),
     "wide": (200, 500, 10),
-    "beside": (200, 500, 10),
+    "neighbours": (200, 500, 10),
     "narrow": (200, 100, 10),
     "few": (200, 40, 10),
     "wide classes": (300, 300, 5),
@@ -132,8 +132,8 @@ SIZES = {
 
 def settings(size: str) -> list[Setting]:
     """Those of a size, so that those which share their X stand side by side."""
-    if size == "beside":
-        return [Setting(*SIZES[size], "Toeplitz 0.9", "Gaussian", beside=True)]
+    if size == "neighbours":
+        return [Setting(*SIZES[size], "Toeplitz 0.9", "Gaussian", neighbours=True)]
     noises = ("classes",) if "classes" in size else ("Gaussian", "t(3)")
     return [Setting(*SIZES[size], design, noise) for design in DESIGNS for noise in noises]
 
@@ -285,7 +285,7 @@ def verdicts(rows: list[dict[str, Any]]) -> Iterator[str]:
     both = {key: (row, lasso[key]) for key, row in main.items() if key in lasso}
     both = {key: pair for key, pair in both.items() if min(row["draws"] for row in pair) >= DECIDING}
     if not both:
-        yield f"- Power beside the Lasso as the first stage: not decidable, with fewer than {DECIDING} draws."
+        yield f"- Power next to the Lasso as the first stage: not decidable, with fewer than {DECIDING} draws."
         return
     for word, sign in (("More", 1), ("Less", -1)):
         sure = [f"{group}, {setting}" for (group, setting), pair in both.items() if sign * sureness(*pair) > 2]
@@ -370,9 +370,9 @@ def joined(files: list[dict[Any, dict[str, Any]]]) -> list[dict[str, Any]]:
 
 
 def order(row: dict[str, Any]) -> tuple[int, int]:
-    """The place of a row on the page."""
-    places = [(setting.group, setting.label) for size in SIZES for setting in settings(size)]
-    return places.index((row["group"], row["setting"])), (*OURS, *PEERS).index(row["method"])
+    """The position of a row on the page."""
+    positions = [(setting.group, setting.label) for size in SIZES for setting in settings(size)]
+    return positions.index((row["group"], row["setting"])), (*OURS, *PEERS).index(row["method"])
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 "chosen" is a plain call: `denoise_tv(y)`, `deblur_tv(y, psf)`, `inpaint_tv(y, mask)`. "best" is the best of nine
 strengths and of both penalties that the call may choose, known only to who has the clean picture. Figures are PSNR
 in dB. The rules were chosen on the first half, and on astronaut, rocket and gravel of scikit-image. The second
-half reports, but camera and page 1 were looked at while the search was written, and all ten pictures when the
+half reports, but camera and page 1 were seen while the search was written, and all ten pictures when the
 sample of 2^15 pixels was chosen. "ms" is the processor time of the
 plain call over all runs it makes, on a busy machine.
 
@@ -36,7 +36,7 @@ from ell12.operators.image_operators import FiniteDifference
 
 SIDE = 256
 PENALTIES = (TotalVariationL12(l2_weight=0.0, isotropic=True), TotalVariationL12())
-LADDER = np.geomspace(1 / 16, 16, 9)  # strengths beside sigma that are tried for the best one
+LADDER = np.geomspace(1 / 16, 16, 9)  # strengths relative to sigma that are tried for the best one
 GAPS = (1e-2, 1e-3, 1e-4, 1e-5)
 HALVES = {
     "choosing": ("coins", "grass", "moon", "ellipses 0", "page 0"),

@@ -1,7 +1,7 @@
 """The proximal operator of l1-2 against SPORCO and SCICO.
 
 `ell12.prox.prox_l12`, `sporco.prox.prox_dl1l2` and `scico.functional.L1MinusL2Norm().prox` on z ~ N(0, 1), for
-one vector and for a batch of rows (one problem along the last axis), beside a plain copy of the same array.
+one vector and for a batch of rows (one problem along the last axis), next to a plain copy of the same array.
 SCICO is timed as called and jitted, on JAX arrays made beforehand; it has no axis argument, so its rows go
 through vmap. The objective is 1/2 ||x - z||^2 + t (||x||_1 - ||x||_2), summed over the problems in double
 precision; the note compares it with the minimum, which is known without x.

@@ -1,4 +1,4 @@
-"""Ratings predicted with default arguments, beside cmfrec with biases whose rank and strength are tuned.
+"""Ratings predicted with default arguments, next to cmfrec with biases whose rank and strength are tuned.
 
 The real hundred thousand of MovieLens, and synthetic sets that imitate real ones in size, in how unequally users
 rate and items are rated, and in the share of biases, factors and noise; of each, several draws. A fifth of the
@@ -134,7 +134,7 @@ def package(method: str) -> str:
 
 
 def methods() -> dict[str, Callable[[Any], tuple[Callable[[Any, Any], Any], str] | str]]:
-    """From the ratings to fit to predictions at places and a note; or the reason why there are none."""
+    """From the ratings to fit to predictions for pairs and a note; or the reason why there are none."""
     return {
         BASELINE: tuned_cmfrec,
         "L12Imputer()": imputer,
@@ -174,7 +174,7 @@ def tuned_cmfrec(train: Any) -> Any:
         for rank in ranks
         for strength in STRENGTHS
     }
-    rank, strength = min(grid, key=lambda place: grid[place])
+    rank, strength = min(grid, key=lambda pair: grid[pair])
     return cmfrec(peer, train, rank, strength).predict, f"k {rank}, lambda {strength}"
 
 

@@ -1,7 +1,7 @@
 """Cross-validation by default on designs and on real tables: prediction, selection and time.
 
 `L12RegressorCV()` scores the penalised fit of each strength, its refit without a penalty, and the mean of both
-(`relax="auto"`). Beside it are `relax=False`, which was the default before, `relax=True`, and scikit-learn's
+(`relax="auto"`). Next to it are `relax=False`, which was the default before, `relax=True`, and scikit-learn's
 LassoCV. All get the same shuffled folds.
 
 Designs have Gaussian columns whose neighbours correlate by rho: "sparse" is 200 x 1000 with 10 nonzeros, "small"
@@ -27,7 +27,7 @@ tables, for the number of standard errors by which a refit must be better than t
 | 1 | 0.60, 0.688 | 0.63, 0.817 | 0.32, 0.998 | 0.48, 1.012 | 1.000 |
 
 Finer shares of the refit (0, 1/4, ..., 1), fit or refit without a mean, one standard error in favour of larger
-strengths, and l2_weight 0.5 were no better in both. The other tables were not looked at before.
+strengths, and l2_weight 0.5 were no better in both. The other tables were not seen before.
 
 How the columns of a table are made. A text column becomes one column of zeros and ones for each value (the first
 is left out if there are two); a missing text is a value too; values of fewer than ten rows, or of all but fewer
@@ -95,7 +95,7 @@ def standardised(train: np.ndarray, *others: np.ndarray) -> list[np.ndarray]:
 
 
 def regression_problems(report: Callable[[str], None] | None = None) -> Iterator[Problem]:
-    """The problems with a number to predict; `report` is told of those that cannot be loaded here."""
+    """The problems with a number to predict; `report` gets those that cannot be loaded here."""
     return _available(REGRESSION, report)
 
 
@@ -459,7 +459,7 @@ def tables_of(rows: list[dict[str, Any]]) -> Iterator[str]:
         marked = f"{name}, chosen on" if name.split(",")[0] in CHOSEN_ON else name
         means = [[np.mean([row[k] for row in methods[m]]) for k in ("error", "features")] for m in names]
         lines.append([marked, *(f"{error:.3f} / {features:.1f}" for error, features in means)])
-    for title, chosen in (("not looked at before", False), ("chosen on", True)):
+    for title, chosen in (("not seen before", False), ("chosen on", True)):
         some = {name: m for name, m in by_table.items() if (name.split(",")[0] in CHOSEN_ON) == chosen}
         if not some:
             continue

@@ -65,7 +65,7 @@ PANELS = {
     "coherence": Panel("cosines, 12 nonzeros", "F", (1, 2, 4, 6, 8, 12, 16), lambda f: ("cosine", f, 12)),
 }
 
-# Penalties beside l1-2: at a strength (the slope at zero) and a parameter, and the parameters to choose from.
+# Other penalties: at a strength (the slope at zero) and a parameter, and the parameters to choose from.
 PENALTIES: dict[str, tuple[Callable[[float, Any], Any], tuple[Any, ...]]] = {
     "MCP": (lambda alpha, knee: MCP(alpha, gamma=knee / alpha), (0.3, 1.0, 3.0)),
     "log-sum": (lambda alpha, theta: LogSum(alpha * theta, theta=theta), (0.1, 0.5, 2.0)),

@@ -2,7 +2,7 @@
 
 Time: correlated Gaussian designs (0.9 between neighbours) with 20 nonzeros, alpha 0.1 of max |A'b|; one
 dimension is 500 while the other grows. The default solver to stationarity 1e-6, from zero, with l1-2 and as a
-Lasso, beside celer's Lasso. The slope is that of the logarithm of time over the last two sizes: 1 is linear.
+Lasso, next to celer's Lasso. The slope is that of the logarithm of time over the last two sizes: 1 is linear.
 
 Memory: fits to sparse, text-like data (20,000 x 100,000, one entry in a thousand), as tracemalloc counts what
 NumPy and SciPy allocate; the aim is less than 3 times the data at any alpha. Denoising with default settings,

@@ -96,13 +96,13 @@ def recovery() -> Line:
 def ratings() -> Line:
     rows = {row["method"]: row for row in read("ratings") if row["problem"].startswith("MovieLens 100k, real")}
 
-    def told(method: str) -> str:
+    def cell(method: str) -> str:
         return f"{rows[method]['objective']:.3f} in {seconds(rows[method]['seconds'])}"
 
     return Line(
         "Predict MovieLens' 100,000 ratings: RMSE, with everything chosen",
-        told("L12Imputer()"),
-        f"cmfrec, tuned {told('cmfrec')}",
+        cell("L12Imputer()"),
+        f"cmfrec, tuned {cell('cmfrec')}",
         "ratings",
     )
 

@@ -1,4 +1,4 @@
-"""Look over the built pages for what a build does not notice: `python docs/check.py docs/_build/html`.
+"""Check the built pages for what a build does not notice: `python docs/check.py docs/_build/html`.
 
 Markup that was meant for Sphinx, and links to other pages of ours that are not there.
 """

@@ -119,7 +119,7 @@ def page() -> str:
     stated = {claim.text: claim for run in reversed(runs) for claim in run.claims}
     order = [claim.text for claim in first.claims]
     claims = {
-        KINDS[kind]: [(_with_printed(stated[text]), stated[text].place, [run.cell(text) for run in runs])
+        KINDS[kind]: [(_with_printed(stated[text]), stated[text].source, [run.cell(text) for run in runs])
                       for text in sorted(stated, key=order.index) if stated[text].kind == kind]
         for kind in KINDS
     }  # fmt: skip

@@ -88,6 +88,9 @@ MOST_NAMES = 50  # at the top, submodules apart
 NUMERIC_ROOMS = ("solvers", "path", "losses", "operators", "linear_model", "prox")
 MOST_CONSTANTS = {"of numeric rooms": 48, "of the package": 98}
 
+# What tests import from behind the front of a package. It may only fall: such tests do not survive a refactoring.
+MOST_PRIVATE_IMPORTS = 158
+
 # Libraries that only some rooms or files may import.
 ONLY_IMPORTER = {
     "array_api_compat": {"backend"},
@@ -164,6 +167,19 @@ def rooms_imported(path: Path) -> set[str]:
     rooms = {p.stem for p in PACKAGE.glob("*.py")} | {p.name for p in PACKAGE.iterdir() if p.is_dir()}
     names = {name.split(".")[1] for name in imports(path) if name.startswith("ell12.")}
     return (names & rooms) - {room_of(path)}
+
+
+def private_imports() -> list[str]:
+    """What tests import of a package's modules rather than of its front, and names with an underscore."""
+    modules, found = {module_of(path) for path in files()}, []
+    for path in files(ROOT / "tests"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("ell12."):
+                front = str(node.module).removeprefix("ell12").lstrip(".")
+                names = [alias.name for alias in node.names]
+                private = (n for n in names if "." in front or n[:1] == "_" or f"{front}.{n}" in modules)
+                found += [f"{path.name}: {node.module}.{name}" for name in private if name != "__version__"]
+    return found
 
 
 def cycles() -> list[list[str]]:
@@ -246,12 +262,12 @@ def by_room(count: Callable[[str], int]) -> dict[str, int]:
 
 def repeated(folders: tuple[Path, ...] = (PACKAGE, ROOT / "paper")) -> dict[str, list[str]]:
     """The file names, and the names of classes at the top of a file, that occur more than once."""
-    places: dict[str, list[str]] = {}
+    owners: dict[str, list[str]] = {}
     for path in (path for folder in folders for path in files(folder)):
         classes = [node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)]
         for name in classes + [path.name] * (path.stem != "__init__"):
-            places.setdefault(name, []).append(str(path.relative_to(ROOT)))
-    return {name: found for name, found in places.items() if len(found) > 1}
+            owners.setdefault(name, []).append(str(path.relative_to(ROOT)))
+    return {name: found for name, found in owners.items() if len(found) > 1}
 
 
 def public_callables() -> dict[str, Callable[..., object]]:
@@ -279,6 +295,7 @@ def report() -> str:
             f"probes of losses, penalties and solvers outside the one check: {len(probes())}",
             *("  " + probe for probe in probes()),
             f"names that stand twice: {repeated() or 'none'}",
+            f"private imports of tests: {len(private_imports())}",
             f"{'room':18}{'code':>6}{'budget':>8}{'constants':>11}",
             *rows,
             f"{'total':18}{sum(code.values()):6}{sum(BUDGET.values()):8}{sum(numbers.values()):11}",

@@ -128,9 +128,9 @@ using std::fabs; using std::sqrt; using std::copysign; using std::fmin; using st
 #define __global__
 #define __device__ static
 #define __shared__ static
-struct Place { int x, y; };
-static thread_local Place threadIdx = {0, 0};
-static Place blockIdx, gridDim;
+struct Index { int x, y; };
+static thread_local Index threadIdx = {0, 0};
+static Index blockIdx, gridDim;
 static pthread_barrier_t barrier;
 static int threads;
 static void __syncthreads() { if (threads > 1) pthread_barrier_wait(&barrier); }
@@ -196,10 +196,10 @@ def kernels_on_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.Tem
     """
     from ell12.backend import compiled_code as cuda
 
-    def kernel(x: np.ndarray, beside: str, name: str, **macros: Any) -> Any:
+    def kernel(x: np.ndarray, module: str, name: str, **macros: Any) -> Any:
         chosen = {name: macros.pop(name) for name in CHOICES if name in macros}
         macros |= {"REAL": {"float32": "float", "float64": "double"}[x.dtype.name], "THREADS": cuda.THREADS}
-        library = _compiled_kernels(cuda.THREADS, cuda.source(beside, macros), tmp_path_factory.mktemp)
+        library = _compiled_kernels(cuda.THREADS, cuda.source(module, macros), tmp_path_factory.mktemp)
 
         def run(thread: int, given: list[Any]) -> None:
             library.thread(thread)

@@ -43,9 +43,9 @@ print(f"{result.attempted} examples of the quickstart, with ell12 {ell12.__versi
 def environment(folder: Path) -> tuple[Path, Path]:
     """An environment without packages: where its packages stand, and its Python."""
     venv.create(folder, symlinks=os.name != "nt")
-    places = sysconfig.get_paths("venv", {"base": str(folder), "platbase": str(folder)})
-    (python,) = (place for place in Path(places["scripts"]).iterdir() if place.stem == "python")
-    return Path(places["purelib"]), python
+    paths = sysconfig.get_paths("venv", {"base": str(folder), "platbase": str(folder)})
+    (python,) = (path for path in Path(paths["scripts"]).iterdir() if path.stem == "python")
+    return Path(paths["purelib"]), python
 
 
 def check_wheel(wheel: Path) -> None:
@@ -63,7 +63,7 @@ def check_wheel(wheel: Path) -> None:
 
 
 def check_sdist(sdist: Path, folder: Path, tests: list[str]) -> None:
-    """Unpack the sdist, look for what it must hold, and run tests in it."""
+    """Unpack the sdist, check what it must hold, and run tests in it."""
     with tarfile.open(sdist) as archive:
         archive.extractall(folder, filter="data")
     root = folder / sdist.name.removesuffix(".tar.gz")

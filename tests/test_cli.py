@@ -268,9 +268,9 @@ def test_pairs_are_predicted_as_the_recommender_does(call, tmp_path, ratings):
 
 def test_the_best_items_of_each_user(call, ratings):
     write_ratings("ratings.csv", ratings)
-    assert "9 lines" in call("recommend", "ratings.csv", "out.csv", "-n", "3", "--users", "0, 7,stranger")[1]
+    assert "9 lines" in call("recommend", "ratings.csv", "out.csv", "-n", "3", "--users", "0, 7,unknown")[1]
     found = pandas.read_csv("out.csv")
-    assert found["user"].tolist() == [*["0"] * 3, *["7"] * 3, *["stranger"] * 3]
+    assert found["user"].tolist() == [*["0"] * 3, *["7"] * 3, *["unknown"] * 3]
     assert all(rows["score"].is_monotonic_decreasing for _, rows in found.groupby("user"))
     seen = set(ratings.items[ratings.columns[ratings.rows == 7]])
     assert not seen & set(found["item"][found["user"] == "7"])

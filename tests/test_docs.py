@@ -113,6 +113,12 @@ def test_the_snippet_of_the_first_page_runs_when_pasted(capsys):
     assert capsys.readouterr().out.startswith("[")
 
 
+def test_the_pages_for_users_are_short():
+    docs = ROOT / "docs"
+    pages = [ROOT / "README.md", docs / "index.md", docs / "quickstart.md", *docs.glob("guide/*.md")]
+    assert sum(len(page.read_text().split()) for page in [*pages, *docs.glob("extend/*.md")]) <= 20_000
+
+
 def test_every_link_to_a_file_and_every_figure_exists():
     target = r"\]\((?!https?:|#)([^)#\s]+)|^```\{image\} (?!.*gallery)(\S+)$"
     for page in (ROOT / "README.md", *PAGES):

@@ -39,6 +39,10 @@ def test_what_pages_show_of_the_plan_is_made_from_it(page):
     assert plan.page_with(text, mark, make()) == text, "run python -m tests.architecture --write"
 
 
+def test_tests_speak_to_public_names():
+    assert len(plan.private_imports()) <= plan.MOST_PRIVATE_IMPORTS, plan.private_imports()
+
+
 def test_optional_packages_have_one_importer():
     for path in files():
         file = str(path.relative_to(PACKAGE).with_suffix(""))

@@ -119,8 +119,8 @@ def test_a_completion_path_marks_its_least_error():
     np.testing.assert_array_equal(drawn["error"], np.stack([path.alphas, path.errors], axis=1))
     marked = next(xy for label, xy in drawn.items() if label.startswith("least"))
     np.testing.assert_array_equal(marked, [[path.alphas[path.best], path.errors.min()]])
-    beside = next(other for other in axes.figure.axes if other is not axes)
-    np.testing.assert_array_equal(beside.get_lines()[0].get_ydata(), path.ranks)
+    other_axes = next(other for other in axes.figure.axes if other is not axes)
+    np.testing.assert_array_equal(other_axes.get_lines()[0].get_ydata(), path.ranks)
     without = completion_path(np.outer(np.arange(1.0, 9), np.arange(1.0, 7)), alphas=3, held_out=0)
     assert plot_completion_path(without).get_lines() == []
 

@@ -87,5 +87,5 @@ def test_names_have_real_types_in_a_users_script(checked):
 def test_wrong_calls_are_refused_and_right_ones_are_not(checked):
     errors = re.findall(r"script\.py:(\d+): error: .*\[(.+)\]", checked)
     first = SCRIPT.count("\n") + 1
-    expected = [(str(first + place), code) for place, code in enumerate(WRONG.values())]
+    expected = [(str(first + line), code) for line, code in enumerate(WRONG.values())]
     assert sorted(set(errors), key=lambda error: int(error[0])) == expected, checked

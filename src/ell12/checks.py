@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -115,7 +115,7 @@ def as_step(step: Any) -> float:
 def check_numbers(*, infinite: bool = False, single: bool = False, **arguments: Any) -> None:
     """Raise, with the argument's name, on anything but real numbers >= 0, or arrays of them.
 
-    Arrays of other libraries are trusted: looking would wait for the device, or break a trace.
+    Arrays of other libraries are trusted: a check would wait for the device, or break a trace.
 
     Parameters
     ----------
@@ -165,12 +165,10 @@ def check_share(share: Any, name: str) -> None:
 
 def check_weights(weights: Any, shape: tuple[int, ...]) -> None:
     """Raise if weights do not broadcast to the shape of what they weigh."""
-    try:
-        fits = np.broadcast_shapes(np.shape(weights), shape) == shape
-    except ValueError:
-        fits = False
-    if not fits:
-        raise ValueError(f"weights of shape {np.shape(weights)} do not broadcast to the shape {shape}")
+    with suppress(ValueError):
+        if np.broadcast_shapes(np.shape(weights), shape) == shape:
+            return
+    raise ValueError(f"weights of shape {np.shape(weights)} do not broadcast to the shape {shape}")
 
 
 def set_numbers(thing: Any, *names: str, positive: str = "") -> None:

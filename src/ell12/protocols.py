@@ -14,15 +14,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Protocol
 
-from ell12.backend import inner, max_abs, rise_above_tangent
-from ell12.backend.arrays import Array
-
-
-class Operator(Protocol):
-    """A linear map: an array, a scipy.sparse matrix, a LinearOperator, a pylops operator or one of ours."""
-
-    def __matmul__(self, x: Array) -> Array:
-        """Apply the map."""
+from ell12.backend import Array, inner, max_abs, rise_above_tangent
 
 
 class ColumnSource(Protocol):
@@ -86,8 +78,8 @@ class Factored(Protocol):
     V: Array
 
 
-class Loss(Protocol):
-    """A smooth function of ``x`` that owns its data: four methods. It never changes: threads may share it."""
+class AnyLoss(Protocol):
+    """A function of ``x``, smooth or not, that owns its data. It never changes: threads may share it."""
 
     value_scale: float = 0.0  # the size of the terms whose difference `value` is, where that is larger than it
 
@@ -105,7 +97,15 @@ class Loss(Protocol):
 
     @abstractmethod
     def gradient(self, point: Point) -> Array:
-        """The gradient: one product with the adjoint of A."""
+        """The gradient, or a subgradient: one product with the adjoint of A."""
+
+    def for_run(self) -> Any:
+        """The loss with a cache of its own for one run; by default itself, without a cache."""
+        return self
+
+
+class Loss(AnyLoss, Protocol):
+    """A smooth loss."""
 
     def divergence(self, point: Point, base: Point) -> float:
         """``f(point) - f(base) - <gradient(base), point - base>``; of a loss that can, without cancellation."""
@@ -115,10 +115,6 @@ class Loss(Protocol):
     def lipschitz(self) -> float:
         """A bound on the gradient's Lipschitz constant; by default infinity: steps are found by backtracking."""
         return math.inf
-
-    def for_run(self) -> Any:
-        """The loss with a cache of its own for one run; by default itself, without a cache."""
-        return self
 
     def on_host(self) -> Any:
         """The loss for unknowns and gradients that are NumPy vectors, wherever its data are; by default itself."""
@@ -186,34 +182,12 @@ class ProximalLoss(Loss, Protocol):
         """The map ``(q, start) -> argmin_v f(v) + weight/2 ||v - q||^2``."""
 
 
-class SplitLoss(Protocol):
+class SplitLoss(AnyLoss, Protocol):
     """A function l of ``A x``, smooth or not, with a proximal map in the prediction: for splitting methods."""
-
-    value_scale: float = 0.0  # as that of a `Loss`
-
-    @abstractmethod
-    def point(self, x: Array) -> Point:
-        """``x`` with its prediction: one product with A."""
-
-    @abstractmethod
-    def start(self) -> Array:
-        """Zeros of the shape, kind, dtype and device that ``x`` has."""
-
-    @abstractmethod
-    def value(self, point: Point) -> float:
-        """``l(A x)``: no product with A."""
-
-    @abstractmethod
-    def gradient(self, point: Point) -> Array:
-        """The gradient, or a subgradient: one product with the adjoint of A."""
 
     @abstractmethod
     def prediction_prox(self, prediction: Array, weight: float) -> Array:
         """``argmin_v l(v) + weight/2 ||v - prediction||^2``."""
-
-    def for_run(self) -> Any:
-        """As that of a `Loss`."""
-        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +240,7 @@ class DifferencePenalty(Penalty, Protocol):
 
 
 class PiecewisePenalty(DifferencePenalty, Protocol):
-    """A penalty that is smooth but for kinks at zero: what Newton's method and working sets need.
+    """A penalty that is smooth except where entries are zero: what Newton's method and working sets need.
 
     On either side of zero the convex part is quadratic in every entry, with the slopes of ``slopes_at_zero`` and
     the second derivatives ``convex.curvature(x)``, a diagonal that is the same for all x.
@@ -280,7 +254,7 @@ class PiecewisePenalty(DifferencePenalty, Protocol):
 
     @abstractmethod
     def kinks(self, x: Array) -> Array:
-        """Which entries have a kink or a bound at zero; the others move through zero freely."""
+        """Which entries are not differentiable, or bounded, at zero; the others are smooth there."""
 
     @abstractmethod
     def slopes_at_zero(self, x: Array) -> tuple[Array, Array]:
@@ -348,7 +322,7 @@ class Solver(Protocol):
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
         """Yield one iterate a step, for ever, or to an end of the solver's own such as a number of terms.
 
-        None, yielded within a long step, lets the loop look at the clock; it counts as no iteration.
+        None, yielded within a long step, lets the loop read the clock; it counts as no iteration.
         """
 
 

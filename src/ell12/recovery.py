@@ -85,7 +85,7 @@ def recover_sparse(  # type: ignore[misc]  # the signatures above name the optio
     on, until the residual meets the noise. Without noise alpha falls to next to nothing, and x is
     then corrected on its support, so that ``A x = b`` holds to rounding. Where more than half as many entries as
     there are rows are needed, so that x need not be the sparsest solution, and columns in use are alike, up to 200
-    random starts look for a sparser one, as `ell12.solvers.Restarts` does.
+    random starts search for a sparser one, as `ell12.solvers.Restarts` does.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ class _Search:
         return 2 * count_true(self.x != 0) <= self.loss.b.shape[0] and self._residual() <= LOWEST * self.size
 
     def _restart(self) -> None:
-        """Look for the sparsest x among local minima at 0.03 of the largest strength, from random starts."""
+        """Search for the sparsest x among local minima at 0.03 of the largest strength, from random starts."""
         if self.x.size > LARGEST or unmet(Restarts(), self.loss, self.penalty, self.x):
             return
         before, zero = (self.x, self.alpha), self.loss.point(self.loss.start())

@@ -27,36 +27,22 @@ def answer(where, *arguments, warn="error", **environment):
     return found.stdout.split(), found.stderr
 
 
-def run(where, *arguments, **environment):
-    return answer(where, *arguments, **environment)[0]
-
-
 @pytest.fixture(scope="module")
 def expected():
-    return run(PACKAGE.parent)
+    return answer(PACKAGE.parent)[0]
 
 
-@pytest.fixture
-def unwritable(tmp_path):
-    """A copy of the package and a home in which nobody, not even root, can make a folder for the cache."""
+def test_without_a_folder_for_the_cache_or_without_a_compiler_everything_runs_as_before(tmp_path, expected):
+    """In a copy of the package and a home in which nobody, not even root, can make a folder for the cache."""
     shutil.copytree(PACKAGE, tmp_path / "ell12", ignore=shutil.ignore_patterns("__pycache__"))
-    folders = [tmp_path / "ell12", *(path for path in (tmp_path / "ell12").rglob("*") if path.is_dir())]
-    for folder in folders:
+    for folder in [tmp_path / "ell12", *(path for path in (tmp_path / "ell12").rglob("*") if path.is_dir())]:
         (folder / "__pycache__").write_text("a file where a folder should be")
-    (tmp_path / "home").write_text("a file where a folder should be")
-    home = str(tmp_path / "home")
-    return tmp_path, {"HOME": home, "XDG_CACHE_HOME": home, "NUMBA_CACHE_DIR": home}
-
-
-def test_without_a_folder_for_the_cache_everything_runs_as_before(unwritable, expected):
-    where, environment = unwritable
-    assert run(where, **environment) == expected
-
-
-def test_without_a_compiler_the_plain_code_answers_and_one_warning_says_so(unwritable, expected):
-    where, environment = unwritable
-    (where / "numba.py").write_text("raise OSError('the compiler library does not load')")
-    plain, said = answer(where, warn="default", **environment)
+    home = tmp_path / "home"
+    home.write_text("a file where a folder should be")
+    environment = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR"), str(home))
+    assert answer(tmp_path, **environment)[0] == expected
+    (tmp_path / "numba.py").write_text("raise OSError('the compiler library does not load')")
+    plain, said = answer(tmp_path, warn="default", **environment)
     assert said.count("numba cannot compile here") == 1
     assert plain[-1] == "False"
     np.testing.assert_allclose(np.array(plain[:-1], float), np.array(expected[:-1], float), rtol=1e-3)
@@ -64,7 +50,7 @@ def test_without_a_compiler_the_plain_code_answers_and_one_warning_says_so(unwri
 
 def test_a_full_disk_and_damaged_files_of_the_cache_cost_only_time_of_which_one_line_tells(tmp_path, expected):
     cache = {"NUMBA_CACHE_DIR": str(tmp_path)}
-    assert run(PACKAGE.parent, "full", **cache) == expected  # nothing can be written
+    assert answer(PACKAGE.parent, "full", **cache)[0] == expected  # nothing can be written
     assert not [path for path in tmp_path.rglob("*.nb?") if path.stat().st_size]
     cold, warm = (answer(PACKAGE.parent, **cache) for _ in range(2))
     assert cold[0] == warm[0] == expected
@@ -74,5 +60,5 @@ def test_a_full_disk_and_damaged_files_of_the_cache_cost_only_time_of_which_one_
     assert {path.suffix for path in whole} == {".nbi", ".nbc"}
     for number, (path, content) in enumerate(whole.items()):
         path.write_bytes(content[: [0, 7, len(content) // 2][number % 3]])
-    assert run(PACKAGE.parent, **cache) == expected
+    assert answer(PACKAGE.parent, **cache)[0] == expected
     assert all(path.stat().st_size > 7 for path in whole if path.suffix == ".nbi")  # mended for the next process

@@ -96,3 +96,13 @@ def test_every_entry_is_as_likely_to_be_held_out_as_any_other():
         counts[observed.split(2 / 7, seed)[1].flat] += 1
     # 200 of each on average; the deviation of a count is below 12.
     np.testing.assert_allclose(counts[observed.flat], 200, atol=50)
+
+
+def test_entries_by_column_are_those_of_the_transpose():
+    random = np.random.default_rng(0)
+    observed = Observed.from_mask(random.standard_normal((9, 7)), random.random((9, 7)) < 0.5)
+    order, starts = observed.by_column
+    expected = observed.sparse().T.tocsr()
+    np.testing.assert_array_equal(observed.values[order], expected.data)
+    np.testing.assert_array_equal(observed.rows[order], expected.indices)
+    np.testing.assert_array_equal(starts, expected.indptr)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from ell12 import Observed
-from ell12.completion.offsets import SHRINKAGE, Offsets, fit_offsets
+from ell12.completion import Offsets
+from ell12.completion.offsets import SHRINKAGE, fit_offsets
 
 
 def ratings(seed=0, m=9, n=7):
@@ -50,7 +51,7 @@ def test_what_is_taken_off_is_what_is_added(center):
     np.testing.assert_allclose(offsets.entries(*pairs) + np.zeros(2), offsets.add_to(np.zeros(X.shape))[pairs])
 
 
-def test_other_rows_have_biases_of_their_own_beside_the_columns():
+def test_other_rows_have_biases_of_their_own_next_to_the_columns():
     _, _, observed = ratings()
     offsets = fit_offsets(observed, "biases")
     X, known, others = ratings(1, m=4)

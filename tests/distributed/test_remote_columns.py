@@ -17,6 +17,7 @@ from ell12.minimization import DataUnavailable
 from ell12.operators.centering import CenteredColumns
 
 ROWS, COLUMNS = 30, 200
+SMALL_BLOCKS = {"array.chunk-size": ROWS * 60}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -71,9 +72,9 @@ def forms(genotypes, tmp_path_factory):
 @pytest.mark.parametrize("form", ["int8", "sparse", "delayed", "path", "function", "persisted"])
 def test_products_and_columns_are_those_of_the_matrix(genotypes, forms, form, persist, monkeypatch):
     monkeypatch.setattr("ell12.operators.column_sources.PIECE", ROWS * 7)
-    monkeypatch.setattr("ell12.distributed.remote_columns.BLOCK_BYTES", ROWS * 60)
     random, dense = np.random.default_rng(1), genotypes.astype(float)
-    X = columns(forms[form], persist=persist)
+    with dask.config.set(SMALL_BLOCKS):
+        X = columns(forms[form], persist=persist)
     assert X.shape == (ROWS, COLUMNS)
     assert len(X.source.blocks.blocks) == {"delayed": 2}.get(form, 3)
     weight = random.integers(0, 3, ROWS).astype(float)
@@ -130,7 +131,7 @@ def test_a_fit_is_the_one_in_memory_after_few_passes(genotypes, kind):
     np.testing.assert_allclose(found.x, minimize(here, penalty, tol=1e-8).x, atol=1e-9)
 
 
-def test_what_cannot_be_columns_is_told_by_name(genotypes):
+def test_what_cannot_be_columns_is_refused_by_name(genotypes):
     X = chunked(genotypes)
     for wrong, error, words in [
         (X[:, X[0] > 0], ValueError, "chunks have known sizes"),
@@ -199,15 +200,15 @@ def test_a_path_that_loses_its_data_keeps_what_it_solved():
     assert all(result.converged for result in caught.value.results)
 
 
-def test_a_file_that_is_not_kept_is_opened_once_and_never_travels(genotypes, monkeypatch):
-    monkeypatch.setattr("ell12.distributed.remote_columns.BLOCK_BYTES", ROWS * 60)
+def test_a_file_that_is_not_kept_is_opened_once_and_never_travels(genotypes):
     opened = []
 
     def open_file():
         opened.append(1)
         return genotypes
 
-    X = columns(open_file, persist=False)
+    with dask.config.set(SMALL_BLOCKS):
+        X = columns(open_file, persist=False)
     for _ in range(2):
         X.source.products(np.ones((ROWS, 1)), 0.0)
     assert len(opened) == 2  # to see its shape, and to read it

@@ -9,7 +9,7 @@ from ell12.backend import as_numpy
 
 
 def _criteria():
-    """The coefficients of a path, and beside them the refit of what BIC chooses."""
+    """The coefficients of a path, and next to them the refit of what BIC chooses."""
 
     def solve(A, b, sample_weight=None, tol=TOL):
         model = ell12.L12Regressor(penalty=ell12.L12(l2_weight=L2_WEIGHT), tol=tol)

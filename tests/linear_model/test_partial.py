@@ -8,7 +8,7 @@ import scipy.sparse
 from sklearn.base import clone
 
 from ell12 import L12, L12Classifier, L12ClassifierCV, L12Regressor, L12RegressorCV, RowsL12, Run
-from ell12.linear_model import row_fits
+from ell12.linear_model import regressor
 
 FORMS = {"dense": np.asarray, "csr": scipy.sparse.csr_array}
 
@@ -131,7 +131,7 @@ def test_several_classes_and_chunks_that_lack_some():
 
 
 def test_a_regressor_with_many_columns_takes_steps(monkeypatch):
-    monkeypatch.setattr(row_fits, "MOST_COLUMNS", 10)
+    monkeypatch.setattr(regressor, "LARGEST", 10)
     X, y, weight = data(offset=0.2)
     Y = np.column_stack([y, X[:, 2] - y])
     for target, penalty in ((y, L12()), (Y, L12()), (Y, RowsL12())):

@@ -1,4 +1,4 @@
-"""Checks at the border: the data are looked at once."""
+"""Checks at the border: the data are checked once."""
 
 from collections import Counter
 
@@ -12,16 +12,16 @@ from ell12 import L12Classifier, L12ClassifierCV, L12Regressor, L12RegressorCV
 
 
 @pytest.fixture
-def looks(monkeypatch):
-    """How often entries were looked at for NaN, infinity or too large ones, by the size of the array."""
+def checks(monkeypatch):
+    """How often entries were checked for NaN, infinity or too large ones, by the size of the array."""
     counts = Counter()
 
     def counting(function):
-        def look(x, *arguments, **options):
+        def check(x, *arguments, **options):
             counts[np.size(x)] += 1
             return function(x, *arguments, **options)
 
-        return look
+        return check
 
     for module in (ell12.checks, ell12.linear_model.sparse_model):
         monkeypatch.setattr(module, "square_fits", counting(module.square_fits))
@@ -31,12 +31,12 @@ def looks(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [L12Regressor, L12Classifier, L12RegressorCV, L12ClassifierCV])
-def test_a_fit_looks_once_at_x_and_twice_at_y(looks, kind):
+def test_a_fit_checks_x_once_and_twice_at_y(checks, kind):
     random = np.random.default_rng(0)
     X = random.standard_normal((60, 5))
     y = X[:, 0] + 0.1 * random.standard_normal(60)
     options = {"alphas": 3, "cv": 3} if kind.__name__.endswith("CV") else {"alpha": 0.1}
     kind(**options).fit(X, y if issubclass(kind, L12Regressor) else np.sign(y))
-    assert looks[X.size] == 1
-    assert looks[y.size] <= 2
-    assert sum(looks.values()) <= 3  # nor at parts of them, such as folds
+    assert checks[X.size] == 1
+    assert checks[y.size] <= 2
+    assert sum(checks.values()) <= 3  # nor at parts of them, such as folds

@@ -152,7 +152,7 @@ def test_folds_can_be_judged_by_the_concordance():
     assert search.best_params_["alpha"] in alphas
 
 
-def test_times_keep_their_precision_beside_samples_in_single_precision():
+def test_times_keep_their_precision_next_to_samples_in_single_precision():
     y = survival_times(np.c_[1e9 + np.arange(N), EVENTS])
     assert np.unique(y[:, 0]).size == N
     moved = L12CoxRegressor(0.02).fit(X.astype(np.float32), np.c_[1e9 + TIMES, EVENTS]).coef_

@@ -31,6 +31,8 @@ def test_values_and_gradients_are_those_of_the_definition(kind):
     assert loss.start().shape == x.shape
     slopes = [loss.value(loss.point(x + e)) - loss.value(loss.point(x - e)) for e in 1e-6 * np.eye(len(x))]
     np.testing.assert_allclose(loss.gradient(loss.point(x)), np.array(slopes) / 2e-6, rtol=1e-6)
+    if kind == "counts":
+        np.testing.assert_allclose(loss.curvature(loss.point(x)), 0.3 * weight * b / (A @ x) ** 2)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -90,12 +92,10 @@ def test_slopes_are_finite_where_nothing_is_expected():
 def test_counts_are_fitted_by_any_solver_that_backtracks():
     A, b, _, _ = data("counts", m=30, n=3)
     loss = ell12.losses.KullbackLeiblerLoss(A, b)
-    found = ell12.minimize(
-        loss, ell12.penalties.NoPenalty(), np.ones(3), ell12.solvers.ProximalGradient(), tol=1e-8
-    )
-    best = scipy.optimize.minimize(
-        lambda x: written_out("counts", A @ x, b, 1.0), np.ones(3), bounds=[(1e-9, None)] * 3, tol=1e-14
-    )
+    solver, start = ell12.solvers.ProximalGradient(), np.ones(3)
+    found = ell12.minimize(loss, ell12.penalties.NoPenalty(), start, solver, tol=1e-8)
+    value, bounds = (lambda x: written_out("counts", A @ x, b, 1.0)), [(1e-9, None)] * 3
+    best = scipy.optimize.minimize(value, start, bounds=bounds, tol=1e-14)
     assert found.converged
     np.testing.assert_allclose(found.x, best.x, atol=1e-4)
 

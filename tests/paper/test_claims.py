@@ -17,7 +17,7 @@ def trials(*times, name="ours", limited=False):
     return Trials(tuple(rows), name)
 
 
-def test_a_difference_is_told_from_chance_repeat_by_repeat():
+def test_a_difference_is_distinguished_from_chance_repeat_by_repeat():
     fast, slow = trials(1.0, 2.0, 4.1), trials(10.0, 20.2, 40.4, name="theirs")
     found = [faster("here", fast, slow), faster("here", slow, fast), faster("here", fast, slow, times=20)]
     assert [answer.outcome for answer in found] == [HOLDS, FAILS, FAILS]

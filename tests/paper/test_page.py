@@ -31,8 +31,8 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def rows():
-    with opened(RESULTS / "quick.zip") as place:
-        return read_rows(place)[0]
+    with opened(RESULTS / "quick.zip") as run:
+        return read_rows(run)[0]
 
 
 class Reader(html.parser.HTMLParser):
@@ -91,17 +91,17 @@ def test_a_mean_in_a_table_is_that_of_the_rows_and_every_trial_is_a_line(folder,
 
 @pytest.mark.parametrize("name", page.published()["sha256"])
 def test_stored_rows_are_the_published_ones_and_hold_no_picture_without_a_licence(name):
-    with opened(RESULTS / f"{name}.zip") as place:
-        rows, damaged = read_rows(place)
-        assert (damaged, provenance.digest(place / FILE)) == ([], page.published()["sha256"][name])
+    with opened(RESULTS / f"{name}.zip") as run:
+        rows, damaged = read_rows(run)
+        assert (damaged, provenance.digest(run / FILE)) == ([], page.published()["sha256"][name])
     of_likely = [row["results"] for row in rows if row["settings"].get("image") in LIKELY]
     assert bool(of_likely) == (name == "likely")
     assert not any(results.get(key) for results in of_likely for key in ("clean", "difference"))
 
 
 def test_the_errors_that_the_text_names_with_the_likely_pictures_are_those_of_the_rows():
-    with opened(RESULTS / "likely.zip") as place:
-        rows = by_study(read_rows(place)[0])
+    with opened(RESULTS / "likely.zip") as run:
+        rows = by_study(read_rows(run)[0])
     said = "\n".join(page.prose("completion", rows)["text"])
     table, path = (rows["completion"].where(study=study) for study in ("table", "path"))
 

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from sklearn.linear_model import lasso_path
 
 from ell12 import L12, l12_path
 from ell12.datasets import compressed_sensing, correlated_design
@@ -28,16 +27,6 @@ def problem(seed=0, n=40, p=15):
 def test_wrong_arguments_of_a_path_are_named(options, message):
     with pytest.raises((TypeError, ValueError), match=message):
         l12_path(np.eye(4), **{"y": [4.0, 3.0, 0.0, 1.0]} | options)
-
-
-def test_the_lasso_path_is_that_of_scikit_learn():
-    A, b = problem()
-    alphas, coefs, results = l12_path(A, b, alphas=20, tol=1e-9, penalty=L12(l2_weight=0.0))
-    largest = np.abs(A.T @ b).max() / len(b)
-    np.testing.assert_allclose(alphas, np.geomspace(largest, 1e-3 * largest, 20), rtol=1e-10)
-    _, theirs, _ = lasso_path(A, b, alphas=alphas, tol=1e-12, max_iter=100_000)
-    np.testing.assert_allclose(coefs, theirs, atol=1e-7)
-    assert all(result.converged for result in results)
 
 
 def test_a_path_begins_with_one_entry_and_falls():

@@ -21,7 +21,7 @@ from ell12 import (
     stationarity,
 )
 from ell12.datasets import correlated_design
-from ell12.operators.linear_operator import ArrayOperator
+from ell12.operators import ArrayOperator
 from ell12.path import alpha_grid, alpha_max, l12_path, one_sparse_fit, path_results, screened, squared_loss
 from ell12.penalties import WithIntercept
 from ell12.protocols import with_alpha
@@ -43,9 +43,17 @@ def design(kind, seed=0):
     return A, 3 * A[:, 0] - 2 * A[:, -1] + A[:, columns // 2] + random.standard_normal(rows)
 
 
-def by_one_after_the_other(*arguments, **options):
-    """`minimize` for every strength."""
-    return path_results(*arguments, solver=WorkingSet(), **options)
+def excess(results, *arguments, **options):
+    """How much higher the objectives are than those of `minimize` for every strength, as ratios."""
+    plain = path_results(*arguments, solver=WorkingSet(), **options)
+    return np.array([ours.objective / other.objective for ours, other in zip(results, plain, strict=True)])
+
+
+def genotypes(seed, columns=2500):
+    """Small whole numbers, and what ten of the columns explain."""
+    random = np.random.default_rng(seed)
+    X = random.integers(0, 3, (60, columns)).astype(np.int8)
+    return X, (X[:, :: columns // 10] - 1.0) @ np.linspace(1, 2, 10) + random.standard_normal(60)
 
 
 def check_certified(loss, penalty, alphas, results, tol):
@@ -86,8 +94,7 @@ def test_a_path_is_certified_and_its_minima_are_as_good_as_those_of_one_run_afte
     results = path_results(loss, penalty, alphas, tol=1e-6)
     check_certified(loss, penalty, alphas, results, 1e-6)
     assert all(result.n_iter == 1 for result in results)  # nothing was left to another solver
-    plain = by_one_after_the_other(loss, penalty, alphas, tol=1e-6)
-    ratios = [ours.objective / other.objective for ours, other in zip(results, plain, strict=True)]
+    ratios = excess(results, loss, penalty, alphas, tol=1e-6)
     assert np.mean(ratios) < 1.001
     assert max(ratios) < 1.02
 
@@ -148,9 +155,7 @@ def test_where_columns_are_many_working_sets_grow_along_the_path(monkeypatch):
         alphas = alpha_grid(alpha_max(loss, penalty), 20, 0.02)
         results = path_results(loss, penalty, alphas)
         check_certified(loss, penalty, alphas, results, 1e-4)
-        plain = by_one_after_the_other(loss, penalty, alphas)
-        ratios = [ours.objective / other.objective for ours, other in zip(results, plain, strict=True)]
-        assert max(ratios) < 1.01
+        assert excess(results, loss, penalty, alphas).max() < 1.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,11 +209,23 @@ def test_a_path_of_a_hundred_strengths_takes_at_most_25_full_gradients(kind, l2_
             assert results[k].objective == pytest.approx(alone.objective, rel=1e-5)
 
 
+@pytest.mark.parametrize(("kind", "most"), [("squared", 12), ("logistic", 25)])
+def test_a_path_over_sparse_data_takes_few_full_gradients(kind, most, monkeypatch):
+    random, made = np.random.default_rng(0), []
+    X = scipy.sparse.random_array((300, 3000), density=0.03, rng=random, format="csr")
+    y = X[:, ::300] @ np.linspace(1, 2, 10) + 0.1 * random.standard_normal(300)
+    labels = np.where(y > np.median(y), 1.0, -1.0)
+    loss = squared_loss(X, y) if kind == "squared" else LogisticLoss(X, labels, scale=1 / 300)
+    make = screened.ScreenedPath
+    monkeypatch.setattr(screened, "ScreenedPath", lambda *given: made.append(make(*given)) or made[0])
+    alphas = alpha_grid(alpha_max(loss, L12(l2_weight=0.0)), 100, 0.02)
+    assert all(result.n_iter == 1 for result in path_results(loss, L12(1.0, 0.0), alphas))
+    assert 2 < made[0].n_full_gradients <= most
+
+
 @pytest.mark.parametrize("l2_weight", [0.0, 1.0])
 def test_a_path_over_columns_that_are_out_of_memory_is_sparse_and_the_same(l2_weight):
-    random = np.random.default_rng(6)
-    X = random.integers(0, 3, (60, 2500)).astype(np.int8)
-    y = (X[:, ::250] - 1.0) @ np.linspace(1, 2, 10) + random.standard_normal(60)
+    X, y = genotypes(6)
     columns = Columns(X)
     alphas, coefs, results = l12_path(columns, y, penalty=L12(l2_weight=l2_weight), eps=0.05, tol=1e-6)
     assert columns.reads <= 25
@@ -219,8 +236,7 @@ def test_a_path_over_columns_that_are_out_of_memory_is_sparse_and_the_same(l2_we
     np.testing.assert_allclose(alphas, strengths, rtol=1e-9)
     if l2_weight == 0:  # else the two may end at different minima
         np.testing.assert_allclose(coefs.toarray(), dense, atol=1e-4)
-    alone = by_one_after_the_other(squared_loss(X.astype(float), y), L12(1.0, l2_weight), alphas, tol=1e-6)
-    ratios = [ours.objective / other.objective for ours, other in zip(results, alone, strict=True)]
+    ratios = excess(results, squared_loss(X.astype(float), y), L12(1.0, l2_weight), alphas, tol=1e-6)
     assert np.mean(ratios) < 1 + 1e-4  # under l1-2 single strengths may end in minima apart
     assert max(ratios) < (1.01 if l2_weight else 1 + 1e-6)
     short, some, _ = l12_path(columns, y, penalty=L12(l2_weight=l2_weight), alphas=alphas[[40, 80]])  # by minimize
@@ -231,9 +247,7 @@ def test_a_path_over_columns_that_are_out_of_memory_is_sparse_and_the_same(l2_we
 
 
 def test_where_all_columns_are_out_of_memory_zero_is_left_in_the_columns_at_hand():
-    random = np.random.default_rng(8)
-    X = random.integers(0, 3, (60, 2500)).astype(np.int8)
-    y = (X[:, ::250] - 1.0) @ np.linspace(1, 2, 10) + random.standard_normal(60)
+    X, y = genotypes(8)
     columns, labels = Columns(X), np.where(y > 0, 1.0, -1.0)
     loss, penalty = LogisticLoss(columns, labels, scale=1 / 60), L12(1.0, 0.5)
     alphas = alpha_grid(alpha_max(loss, L12(l2_weight=0.5)), 20, 0.3)
@@ -264,8 +278,7 @@ def test_losses_that_are_not_quadratic_are_followed_by_models(kind, l2_weight, c
     results = path_results(loss, penalty, alphas, tol=1e-6)
     check_certified(loss, penalty, alphas, results, 1e-6)
     assert sum(result.n_iter > 1 for result in results) <= 2  # a start at zero is left to minimize
-    plain = by_one_after_the_other(loss, penalty, alphas, tol=1e-6)
-    ratios = np.array([ours.objective / other.objective for ours, other in zip(results, plain, strict=True)])
+    ratios = excess(results, loss, penalty, alphas, tol=1e-6)
     assert ratios.max() < (1 + 1e-9 if l2_weight == 0 else 1.01)
 
 
@@ -354,11 +367,9 @@ def test_a_full_gradient_finds_the_columns_that_the_rule_left_out(monkeypatch):
 
 @pytest.mark.parametrize("kind", ["squared", "logistic"])
 def test_a_full_gradient_of_columns_out_of_memory_certifies_as_many_strengths_as_it_can_hold(kind, monkeypatch):
-    for name, value in (("WIDEST", 10 * 2000), ("LARGEST", 120)):
+    for name, value in (("BLOCK", 10 * 2000), ("LARGEST", 120)):
         monkeypatch.setattr(screened, name, value)
-    random = np.random.default_rng(9)
-    X = random.integers(0, 3, (60, 2000)).astype(np.int8)
-    y = (X[:, ::200] - 1.0) @ np.linspace(1, 2, 10) + random.standard_normal(60)
+    X, y = genotypes(9, 2000)
     labels = np.where(y > np.median(y), 1.0, -1.0)
 
     def loss_of(A):

@@ -24,7 +24,7 @@ def formula(penalty, x, labels=None):
 
 
 def size_formula(penalty, s):
-    """The separable penalties of moduli s, written down once more."""
+    """The separable penalties of magnitudes s, written down once more."""
     match penalty:
         case LogSum(alpha=a, theta=theta):
             return a * np.log1p(s / theta)

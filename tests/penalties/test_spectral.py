@@ -99,7 +99,7 @@ def test_the_violation_is_infinite_where_an_entry_is_not_finite(penalty, shape, 
     matrix[1, 0] = bad
     assert penalty.violation(eye, matrix) == np.inf
     assert penalty.violation(0 * eye, scipy.sparse.csr_array(matrix)) == np.inf
-    if not isinstance(penalty, NoPenalty):  # which does not look at x
+    if not isinstance(penalty, NoPenalty):  # which does not use x
         assert penalty.violation(matrix, eye) == np.inf
 
 

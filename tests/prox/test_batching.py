@@ -13,8 +13,8 @@ def problems(z, axes):
     """Each problem as a vector, the axes in the order that they are named in."""
     axes = tuple(range(z.ndim)) if axes is None else axes if isinstance(axes, tuple) else (axes,)
     last = np.moveaxis(z, axes, range(-len(axes), 0)) if axes else z[..., None]
-    for place in np.ndindex(last.shape[: z.ndim - len(axes)]):
-        yield place, last[place].ravel()
+    for index in np.ndindex(last.shape[: z.ndim - len(axes)]):
+        yield index, last[index].ravel()
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1, -1, (0,), (0, 2), (2, 0), (-1, 1), (1, 2, 0), ()])
@@ -26,9 +26,9 @@ def test_every_problem_of_a_batch_is_solved_alone(axis):
     for given in (t, t if axis == () else np.expand_dims(t, axes)):
         x, value = prox_l12(z, given, l2_weight=0.8, axis=axis), moreau_l12(z, given, l2_weight=0.8, axis=axis)
         assert value.shape == t.shape
-        for (place, vector), (_, found) in zip(problems(z, axis), problems(x, axis), strict=True):
-            np.testing.assert_allclose(found, prox_l12(vector, t[place], l2_weight=0.8), rtol=1e-13)
-            assert value[place] == pytest.approx(float(moreau_l12(vector, t[place], l2_weight=0.8)), rel=1e-13)
+        for (index, vector), (_, found) in zip(problems(z, axis), problems(x, axis), strict=True):
+            np.testing.assert_allclose(found, prox_l12(vector, t[index], l2_weight=0.8), rtol=1e-13)
+            assert value[index] == pytest.approx(float(moreau_l12(vector, t[index], l2_weight=0.8)), rel=1e-13)
 
 
 def test_thresholds_and_axes_that_fit_no_problem_are_named():

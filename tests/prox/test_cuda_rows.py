@@ -89,7 +89,7 @@ def test_kernels_read_problems_where_they_lie(monkeypatch):
     monkeypatch.setattr(cuda, "WARP", 2)
     monkeypatch.setattr(cuda, "one_piece", lambda x: copies.append(x.shape) or np.ascontiguousarray(x))
     copies: list[tuple[int, ...]] = []
-    monkeypatch.setattr(rows, "LONGEST_APART", 16)
+    monkeypatch.setattr(rows, "MOST", 16)
     z = np.random.default_rng(0).uniform(-2, 2, (18, 3, 2))
     for axis in range(3):
         apart, weights = np.moveaxis(z, axis, -1), np.random.default_rng(1).uniform(0, 2, z.shape[axis])
@@ -118,11 +118,11 @@ def test_no_kernel_where_there_is_no_gpu_or_something_is_differentiated():
     assert not cuda.is_bare(torch.ones(3, requires_grad=True))
     seen = []
 
-    def look(x):
+    def note(x):
         seen.append(cuda.is_bare(x))
         return x.sum()
 
-    torch.func.vmap(look)(z)
+    torch.func.vmap(note)(z)
     assert seen == [False]
 
 
@@ -150,9 +150,9 @@ def test_rows_of_all_lengths_on_a_gpu(gpu, length, dtype):
     norms = norms_on_gpu(gpu.make_array(z))
     if norms is not None:
         np.testing.assert_allclose(gpu.to_numpy(norms), lengths(z), rtol=8 * np.finfo(dtype).eps)
-    for beside in (None, weights, weights[0]):
-        on_gpu(gpu, z, t, 0.8, beside, True)
-        on_gpu(gpu, z, 0.6, 1.3, beside)
+    for given in (None, weights, weights[0]):
+        on_gpu(gpu, z, t, 0.8, given, True)
+        on_gpu(gpu, z, 0.6, 1.3, given)
     if length > 1000:  # one problem for many blocks
         on_gpu(gpu, z[0], 0.7, 1.0, weights[0])
         on_gpu(gpu, 0.2 * z[0], 0.7)

@@ -31,7 +31,7 @@ def vectors(sizes, elements=entries):
 
 # The search. It knows only that the penalty P is homogeneous: along a unit vector d the objective is
 # 1/2 r^2 - r g(d) + 1/2 ||z||^2 with g(d) = <d, z> - t (P(d) - l2_weight), so that the best r is max(g(d), 0)
-# and the best d has the largest g. It looks for that d on every face (set of groups that may be nonzero) by
+# and the best d has the largest g. It searches for that d on every face (set of groups that may be nonzero) by
 # random moves: of a size that shrinks, of every size for each group, and of every size relative to the group's;
 # and by turning groups towards z, without which the phase of a group that is nearly zero is found too slowly.
 
@@ -42,7 +42,7 @@ def objective(x, z, t, l2_weight, penalty):
 
 @lru_cache
 def faces_and_moves(labels):
-    """A mask for each set of groups, and random vectors to look around with."""
+    """A mask for each set of groups, and random vectors to search with."""
     labels, rng = np.array(labels), np.random.default_rng(0)
     kinds = range(labels.max() + 1)
     chosen = [c for k in kinds for c in itertools.combinations(kinds, k + 1)]
@@ -63,7 +63,7 @@ def brute_force(z, t, l2_weight, penalty, *, labels=None, positive=False):
 
     z_size = np.sqrt(z**2 @ same_group)
     towards_z = z / np.where(z_size > 0, z_size, 1)
-    best, radius = unit(moves[0, 0, :, :1]), 1e6  # the first round looks everywhere
+    best, radius = unit(moves[0, 0, :, :1]), 1e6  # the first round is everywhere
     for shrinking, free, relative in moves:
         group_size = np.sqrt(best**2 @ same_group)
         around = [best + radius * shrinking, best + free, best + group_size * relative]
@@ -253,19 +253,13 @@ def test_the_iterative_method_does_not_rest_at_zero():
     np.testing.assert_allclose(grown, [0.5, 0], atol=1e-12)
 
 
-def test_the_iterative_method_starts_warm_and_counts_its_steps():
+def test_the_iterative_method_starts_warm_counts_its_steps_and_takes_weights():
     z = np.random.default_rng(0).standard_normal(20)
     x, cold = prox_l12_iterative(z, 0.5)
-    again, warm = prox_l12_iterative(z, 0.5, start=x)
-    assert cold > 5
-    assert warm <= 2
-    np.testing.assert_allclose(again, x, rtol=1e-9)
-    assert prox_l12_iterative(z, 0.5, max_iter=3)[1] == 3
-    loose = prox_l12_iterative(z, 0.5, tol=1e-2)[1]
-    assert loose < cold
-
-
-def test_the_iterative_method_takes_weights():
+    counts = [
+        prox_l12_iterative(z, 0.5, **options)[1] for options in ({"start": x}, {"max_iter": 3}, {"tol": 1e-2})
+    ]
+    assert counts[0] <= 2 < counts[1] == 3 < counts[2] < cold
     z, weights = np.array([2.0, -1.0, 0.4]), np.array([0.0, 1.0, np.inf])
     x, _ = prox_l12_iterative(z, 0.5, weights=weights, tol=1e-14)
     np.testing.assert_allclose(x, prox_l12(z, 0.5, weights=weights), rtol=1e-12)
@@ -275,7 +269,7 @@ def test_the_iterative_method_takes_weights():
 def compiled(monkeypatch):
     """Compiled loops for arrays of every size."""
     module = pytest.importorskip("ell12.prox.rows_compiled", reason="numba is not installed")
-    monkeypatch.setattr(ell12.prox.closed_form, "COMPILED_PROX_FROM", 1)
+    monkeypatch.setattr(ell12.prox.closed_form, "COMPILED_FROM", 1)
     return module
 
 

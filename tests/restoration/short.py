@@ -32,5 +32,5 @@ _restore_tv = short(ell12.restore_tv)
 
 
 def restore_tv(y, A, *arguments, shape=None, **options):
-    """An operator on vectors is told the shape of the image."""
+    """An operator on vectors is given the shape of the image."""
     return _restore_tv(y, A if shape is None else Reshaped(A, shape), *arguments, **options)

@@ -6,7 +6,7 @@ from tests.restoration import short
 
 from ell12 import TotalVariationL12
 from ell12.restoration import GrowingADMM, TotalVariationDCA
-from ell12.restoration.colour import AXES, ColourVariation, as_colours, as_opponents, look_like_colours
+from ell12.restoration.colour import AXES, ColourVariation, are_colours, as_colours, as_opponents
 from ell12.restoration.pixels import filled
 from ell12.restoration.stencil_cuda import sweep_on_gpu
 
@@ -164,31 +164,31 @@ def unrelated(shape, sigma=0.05, seed=0):
 
 @pytest.mark.parametrize("noise", [0.0, 0.05, 0.2])
 @pytest.mark.parametrize("shape", [(64, 64), (96, 130)])
-def test_colours_are_told_from_channels_that_have_nothing_in_common(shape, noise):
+def test_colours_are_distinguished_from_channels_that_have_nothing_in_common(shape, noise):
     for seed in range(3):
         image = np.moveaxis(picture(shape, noise, seed), -1, 0)
         for y in (image, 1e-6 * image + 3e-6, 1e6 * image - 5e6, image[::-1], image.astype(np.float32)):
-            assert look_like_colours(y, 2)
-        assert not look_like_colours(unrelated(shape, noise, seed), 2)
-        assert not look_like_colours(image * np.array([1, -1, 1])[:, None, None], 2)
+            assert are_colours(y, 2)
+        assert not are_colours(unrelated(shape, noise, seed), 2)
+        assert not are_colours(image * np.array([1, -1, 1])[:, None, None], 2)
 
 
 def test_channels_without_structure_in_common_are_no_colours():
     clean, noise = picture((64, 64), 0.0)[..., 0], np.random.default_rng(0).standard_normal((3, 64, 64))
     shifted = np.stack([np.roll(clean, shift, axis=(0, 1)) for shift in ((0, 0), (5, 0), (0, 5))])
     for y in (shifted + 0.05 * noise, noise, np.ones((3, 20, 20)), np.ones((3, 1, 1))):
-        assert not look_like_colours(y, 2)
+        assert not are_colours(y, 2)
     volume = np.stack([clean[:20, :20]] * 5)
-    assert look_like_colours(np.stack([volume, 0.9 * volume, 0.8 * volume]), 3)
+    assert are_colours(np.stack([volume, 0.9 * volume, 0.8 * volume]), 3)
 
 
-def test_colours_are_told_where_few_pixels_are_known():
+def test_colours_are_recognised_where_few_pixels_are_known():
     image, blobs = np.moveaxis(picture((64, 64)), -1, 0), unrelated((64, 64))
     i, j = np.indices((64, 64))
     one_each = np.stack([(i % 2 == 0) & (j % 2 == 0), (i + j) % 2 == 1, (i % 2 == 1) & (j % 2 == 1)])
     for known in (one_each, np.random.default_rng(0).random(image.shape) < 0.5):
-        assert look_like_colours(filled(np.where(known, image, 0), known, 2), 2)
-        assert not look_like_colours(filled(np.where(known, blobs, 0), known, 2), 2)
+        assert are_colours(filled(np.where(known, image, 0), known, 2), 2)
+        assert not are_colours(filled(np.where(known, blobs, 0), known, 2), 2)
         options = {"alpha": 0.05, "channel_axis": 0, "max_iter": 3, "return_result": True}
         found, expected = (short.inpaint_tv(image, known, colour=c, **options).image for c in (None, True))
         np.testing.assert_array_equal(found, expected)

@@ -60,7 +60,7 @@ def test_a_disc_with_missing_pixels_is_filled_in_better():
     assert round_ < 0.8 * along
 
 
-def test_complex_images_count_by_the_length_of_their_moduli():
+def test_complex_images_count_by_the_length_of_their_magnitudes():
     phase = np.exp(0.7j)
     plain, turned = (short.denoise_tv(f * DRAWING, 0.1, isotropic=True, smoothing=0.01) for f in (1.0, phase))
     np.testing.assert_allclose(turned, phase * plain, atol=1e-9)

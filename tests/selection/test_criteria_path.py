@@ -156,10 +156,10 @@ def test_strengths_that_fit_too_closely_are_not_taken():
     assert full.any()
     assert np.isinf(path.aic[full]).all()
     assert np.isfinite(path.aic[~full]).all()
-    hopeless = information_criteria(X[:1], Y[:1], alphas=[1.0])
+    undefined = information_criteria(X[:1], Y[:1], alphas=[1.0])
     with pytest.raises(ValueError, match="no alpha has a finite BIC"):
-        hopeless.best("bic")
-    assert "no strength has a finite criterion" in repr(hopeless)
+        undefined.best("bic")
+    assert "no strength has a finite criterion" in repr(undefined)
 
 
 def test_constant_targets_and_columns_select_nothing():
@@ -199,8 +199,8 @@ def test_the_picture_marks_the_least_of_each():
         np.testing.assert_array_equal(line.get_xdata(), path.alphas)
         np.testing.assert_array_equal(line.get_ydata(), np.where(np.isfinite(values), values, np.nan))
         assert mark.get_ydata()[0] == values.min()
-    beside = next(other for other in axes.figure.axes if other is not axes)
-    np.testing.assert_array_equal(beside.get_lines()[0].get_ydata(), path.n_selected)
+    other_axes = next(other for other in axes.figure.axes if other is not axes)
+    np.testing.assert_array_equal(other_axes.get_lines()[0].get_ydata(), path.n_selected)
     given = plt.figure().add_subplot()
     assert information_criteria(X[:1], Y[:1], alphas=[1.0]).plot(axes=given) is given
     plt.close("all")

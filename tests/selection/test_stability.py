@@ -49,12 +49,12 @@ def halves():
 
 def first_features(coefs, most):
     """By the definition: column after column, those that are not zero yet, the larger first."""
-    found, places = [], []
+    found, numbers = [], []
     for k, column in enumerate(coefs.T):
         new = [j for j in np.argsort(-np.abs(column)) if column[j] != 0 and j not in found]
         found += new
-        places += [k] * len(new)
-    return found[:most], places[:most]
+        numbers += [k] * len(new)
+    return found[:most], numbers[:most]
 
 
 def frequencies(paths, most, n_alphas):
@@ -217,12 +217,12 @@ def test_a_feature_that_separates_the_classes_comes_in_first(data):
             assert found.frequencies_[4] == 1.0
 
 
-def test_paths_that_do_not_converge_are_told_once(data):
+def test_paths_that_do_not_converge_are_reported_once(data):
     X, y = data
     model = L12Regressor(solver=ell12.solvers.ProximalGradient(), max_iter=2)
-    with pytest.warns(UserWarning, match=r"did not converge in \d+ of \d+ problems") as told:
+    with pytest.warns(UserWarning, match=r"did not converge in \d+ of \d+ problems") as reported:
         StabilitySelection(model, **SHORT).fit(X, y)
-    assert len(told) == 1
+    assert len(reported) == 1
 
 
 RARE, NEGATIVE = np.arange(N) == 1, {"sample_weight": np.full(N, -1.0)}

@@ -109,7 +109,7 @@ def test_several_targets_and_classes_have_rows_of_their_own():
         assert "3 classes" in found.title
 
 
-def test_the_status_is_told_in_its_own_words():
+def test_the_status_is_given_in_its_own_words():
     with pytest.warns(ConvergenceWarning):
         short = L12Regressor(0.01, max_iter=1, tol=1e-14).fit(X, Y)
     assert summary(short).head["status"] == f"Not converged: {short.results_[0].status.value}"
@@ -167,7 +167,7 @@ def debiased(features):
     return Intervals(features, [*map(str, features)], *[estimate] * 3, *ends, p_values, 0.9, "exact", 1.0)
 
 
-def test_frequencies_and_intervals_stand_beside_their_features():
+def test_frequencies_and_intervals_stand_next_to_their_features():
     selection = StabilitySelection(n_subsamples=10, random_state=0).fit(X, Y)
     found = summary(MODEL, X, stability=selection, intervals=debiased([4, 1, 6]), adjust="bh")
     features = np.array([int(name) for name in found.table["feature"]])

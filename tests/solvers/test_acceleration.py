@@ -107,28 +107,6 @@ def test_one_of_the_points_announced_is_where_the_next_step_begins():
         assert any(np.array_equal(y, point) for point in points)
 
 
-def nmapg_averages(objectives, eta):
-    """The running average c_k that each objective is compared with, from its definition."""
-    averages, c, q = [], objectives[0], 1.0
-    for value in objectives[1:]:
-        averages.append(c)
-        c, q = (eta * q * c + value) / (eta * q + 1), eta * q + 1
-    return np.array(averages)
-
-
-@pytest.mark.parametrize("step", ["lipschitz", "backtracking"])
-@pytest.mark.parametrize("eta", [0.0, 0.8])
-def test_nmapg_descends_below_its_running_average(step, eta):
-    problem = ell12.datasets.compressed_sensing(0, n_samples=60)
-    loss = SquaredLoss(problem.A, problem.b)
-    result = minimize(loss, L12(1e-3), solver=NonmonotoneAPG(step=step, eta=eta), tol=0, max_iter=600)
-    objectives = np.array(result.history["objective"])
-    averages = nmapg_averages(objectives, eta)
-    assert np.all(objectives[1:] <= averages * (1 + 1e-14))
-    assert np.all(np.diff(averages) <= 1e-14 * averages[0])
-    assert np.any(np.diff(objectives) > 0) == (eta > 0)  # nonmonotone, and monotone without memory
-
-
 @pytest.mark.parametrize("eta", [0.0, 0.8])
 def test_nmapg_is_the_printed_algorithm(eta):
     problem = ell12.datasets.compressed_sensing(0, n_samples=60)

@@ -1,44 +1,30 @@
 """Newton's method on the support against nmAPG, scikit-learn and what it promises."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
 import scipy.sparse
-from sklearn.linear_model import Lasso
+from tests.solvers.problems import make_loss, well_conditioned
 
 from ell12 import (
-    L1,
     L12,
-    HuberLoss,
+    MCP,
     L12Classifier,
-    LogisticLoss,
     NonmonotoneAPG,
     SquaredLoss,
-    Status,
+    WorkingSet,
     datasets,
     minimize,
     stationarity,
 )
-from ell12.penalties import WithIntercept
+from ell12.losses import of_prediction as prediction
+from ell12.operators.centering import CenteredColumns
+from ell12.penalties import LogSum, WithIntercept
 from ell12.solvers import SupportNewton
-
-
-def signal_and_noise(seed=0, m=80, n=30):
-    """A design near an isometry and a sparse signal strong enough that solvers see the same minimum."""
-    random = np.random.default_rng(seed)
-    A = random.standard_normal((m, n)) / math.sqrt(m)
-    x = np.zeros(n)
-    x[:6] = [4.0, -3.0, 2.5, -2.0, 3.5, 2.0]
-    return A, A @ x + 0.02 * random.standard_normal(m)
-
-
-def make_loss(name, A, b):
-    if name == "logistic":
-        return LogisticLoss(A, np.sign(b))
-    if name == "huber":
-        return HuberLoss(A, b, delta=0.3, sample_weight=1 + np.arange(len(b)) / len(b))
-    return SquaredLoss(A, b)
+from ell12.solvers import newton as module
+from ell12.solvers.gram_descent import GramDescent
 
 
 def newton(loss, penalty, x0=None, solver=None, **limits):
@@ -58,28 +44,10 @@ def newton_part(loss, penalty, x0=None, solver=None, steps=30):
     return [iterate, *(next(iterates) for _ in range(steps))]
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("positive", [False, True])
-@pytest.mark.parametrize("l2_weight", [0.0, 0.5, 1.0])
-@pytest.mark.parametrize("name", ["squared", "logistic", "huber"])
-def test_reaches_the_objective_of_nmapg(name, l2_weight, positive, sparse):
-    A, b = signal_and_noise()
-    A = np.where(np.abs(A) > 0.05, A, 0)
-    loss = make_loss(name, scipy.sparse.csr_array(A) if sparse else A, b)
-    penalty = L12(0.2, l2_weight=l2_weight, weights=np.linspace(0.5, 1.5, 30), positive=positive)
-    reference = minimize(loss, penalty, solver=NonmonotoneAPG(), tol=1e-9, max_iter=100_000)
-    result = newton(loss, penalty)
-    assert reference.converged
-    assert result.status is Status.CONVERGED
-    assert stationarity(loss, penalty, result.x) <= 1e-8
-    assert 0 < np.count_nonzero(result.x) < 30
-    assert result.objective == pytest.approx(reference.objective, rel=1e-10)
-
-
 @pytest.mark.parametrize("name", ["squared", "logistic", "huber"])
 @pytest.mark.parametrize("positive", [False, True])
 def test_unpenalised_entries_cross_zero_freely(name, positive):
-    A, b = signal_and_noise(3)
+    A, b = well_conditioned(3)
     A = np.column_stack([np.ones(80), A])
     loss = make_loss(name, A, b - 0.3)
     penalty = L12(0.3, weights=np.r_[0.0, np.ones(30)], positive=positive)
@@ -93,17 +61,6 @@ def test_unpenalised_entries_cross_zero_freely(name, positive):
     assert result.objective == pytest.approx(reference.objective, rel=1e-9)
 
 
-@pytest.mark.parametrize("positive", [False, True])
-@pytest.mark.parametrize("shape", [(40, 60), (200, 50), (30, 300)])
-def test_equals_the_lasso_without_the_subtracted_norm(shape, positive):
-    A, b = signal_and_noise(2, *shape)
-    lasso = Lasso(alpha=0.1 / shape[0], fit_intercept=False, positive=positive, tol=1e-15, max_iter=10**6)
-    expected = lasso.fit(A, b).coef_
-    result = newton(SquaredLoss(A, b), L1(0.1, positive=positive), tol=1e-11)
-    assert result.converged
-    np.testing.assert_allclose(result.x, expected, atol=1e-8)
-
-
 @pytest.mark.parametrize("name", ["squared", "logistic", "huber"])
 @pytest.mark.parametrize("switch", [math.inf, 1.0, 0.1])
 def test_the_objective_never_rises_after_the_start(name, switch):
@@ -112,19 +69,6 @@ def test_the_objective_never_rises_after_the_start(name, switch):
     objectives = [i.objective for i in newton_part(loss, L12(0.5), solver=SupportNewton(switch=switch))]
     assert np.all(np.diff(objectives) <= 2e-15 * objectives[0])
     assert objectives[-1] < objectives[0]
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_never_worse_than_its_start(seed):
-    data = datasets.correlated_design(seed, n_samples=50, n_features=120, n_nonzero=10)
-    loss, penalty = SquaredLoss(data.A, data.b), L12(0.3)
-    x0 = np.random.default_rng(seed).standard_normal(120)
-    kept = x0.copy()
-    before = loss.value(loss.point(x0)) + penalty.value(x0)
-    result = newton(loss, penalty, x0)
-    assert result.converged
-    assert result.objective < before
-    np.testing.assert_array_equal(x0, kept)
 
 
 @pytest.mark.parametrize("i", range(3))
@@ -150,7 +94,7 @@ def test_more_entries_than_rows_make_the_hessian_singular_at_first():
 
 
 def test_extreme_strengths_and_weights_leave_no_entry_one_or_all_but_one():
-    A, b = signal_and_noise()
+    A, b = well_conditioned()
     loss, alpha = SquaredLoss(A, b), 2.5 * np.abs(A.T @ b).max()
     weights = np.r_[np.inf, np.ones(29)]
     for penalty, counts in (
@@ -174,7 +118,7 @@ def test_saddles_between_duplicate_columns_do_not_stop_it(seed):
 
 
 def test_backtracking_needs_no_lipschitz_constant(monkeypatch):
-    A, b = signal_and_noise()
+    A, b = well_conditioned()
     loss, penalty = SquaredLoss(A, b), L12(0.05)
     expected = newton(loss, penalty).objective
 
@@ -188,28 +132,13 @@ def test_backtracking_needs_no_lipschitz_constant(monkeypatch):
 
 
 def test_a_support_too_large_for_a_dense_hessian_is_left_to_nmapg(monkeypatch):
-    A, b = signal_and_noise()
+    A, b = well_conditioned()
     loss, penalty = SquaredLoss(A, b), L12(0.01)
     expected = minimize(loss, penalty, solver=NonmonotoneAPG(), tol=1e-7)
     monkeypatch.setattr("ell12.solvers.newton.LARGEST", np.count_nonzero(expected.x) - 1)
     result = newton(loss, penalty, tol=1e-7)
     assert result.n_iter == expected.n_iter
     np.testing.assert_array_equal(result.x, expected.x)
-
-
-@pytest.mark.parametrize("positive", [False, True])
-def test_an_intercept_is_solved_for_with_the_support(positive):
-    random = np.random.default_rng(0)
-    A = np.column_stack([random.standard_normal((80, 12)), np.ones(80)])
-    b = np.where(A @ np.r_[2.0, -1.5, 1.0, np.zeros(9), -0.7] + 0.3 * random.standard_normal(80) > 0, 1.0, -1.0)
-    penalty = WithIntercept(L12(1.0, l2_weight=0.5, positive=positive))
-    loss = LogisticLoss(A, b)
-    expected = minimize(loss, penalty, solver=NonmonotoneAPG(), tol=1e-8, max_iter=10**5)
-    result = minimize(loss, penalty, solver=SupportNewton(), tol=1e-10)
-    assert result.converged
-    assert result.n_iter < expected.n_iter
-    np.testing.assert_allclose(result.x, expected.x, atol=1e-6)
-    assert result.x[-1] < 0
 
 
 @pytest.mark.parametrize("seed", [0, 3, 8, 9])
@@ -222,3 +151,82 @@ def test_it_does_not_wait_for_nmapg_where_columns_have_units_of_their_own(seed):
     model = L12Classifier().fit(X, y)
     assert model.results_[0].converged
     assert model.n_iter_[0] < 1500
+
+
+# By conjugate gradients, where a dense Hessian is larger than sparse data
+
+
+def sparse_problem(seed=0, shape=(300, 200), full=0.05):
+    random = np.random.default_rng(seed)
+    A = scipy.sparse.random_array(shape, density=full, rng=random, format="csr")
+    x = random.standard_normal(shape[1]) * (random.random(shape[1]) < 0.3)
+    return A, A @ x + 0.05 * random.standard_normal(shape[0])
+
+
+@pytest.mark.parametrize("name", ["squared", "logistic"])
+def test_products_are_those_of_the_hessian(name):
+    A, b = sparse_problem()
+    loss, random, columns = make_loss(name, A, b), np.random.default_rng(1), np.arange(70)
+    point, v = loss.point(random.standard_normal(200)), random.standard_normal(70)
+    np.testing.assert_allclose(
+        loss.hessian_product(point, columns)(v), loss.hessian(point, columns) @ v, atol=1e-12
+    )
+
+
+RIVALS = [MCP(0.3, gamma=2.0), LogSum(0.1, theta=0.3)]
+
+
+@pytest.mark.parametrize("penalty", RIVALS, ids=repr)
+@pytest.mark.parametrize("solver", [None, SupportNewton(), WorkingSet()], ids=repr)
+def test_other_penalties_are_solved_on_their_support_too(penalty, solver):
+    random = np.random.default_rng(0)
+    A, x = random.standard_normal((60, 40)), np.r_[3.0, -2.0, 1.5, 1.0, -1.0, np.zeros(35)]
+    loss = SquaredLoss(A, A @ x + 0.3 * random.standard_normal(60), scale=1 / 60)
+    result = minimize(loss, penalty, solver=solver, tol=1e-9)
+    assert result.converged
+    plain = minimize(loss, penalty, solver=NonmonotoneAPG(), tol=1e-9)
+    assert result.n_iter <= plain.n_iter + 2
+    assert result.objective == pytest.approx(plain.objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("l2_weight", [0.0, 1.0])
+@pytest.mark.parametrize("name", ["squared", "logistic"])
+def test_the_same_minimum_without_a_matrix(name, l2_weight, monkeypatch):
+    A, b = sparse_problem(2)
+    columns = CenteredColumns(A, np.asarray(A.mean(axis=0)), constant=True)
+    penalty = WithIntercept(L12(0.02, l2_weight))
+    dense = minimize(make_loss(name, columns, b), penalty, solver=SupportNewton(), tol=1e-8)
+    loss = make_loss(name, columns, b)
+    monkeypatch.setattr(prediction.PredictionLoss, "most_columns", 5.0)
+    assert loss.most_columns < np.count_nonzero(dense.x)
+    monkeypatch.setattr(module, "positive_solution", None)  # not called
+    result = minimize(loss, penalty, solver=SupportNewton(), tol=1e-8)
+    assert result.converged
+    assert stationarity(loss, penalty, result.x) <= 1e-8
+    assert result.objective == pytest.approx(dense.objective, rel=1e-9)
+
+
+def test_a_matrix_over_sparse_columns_has_no_more_numbers_than_they_have(monkeypatch):
+    A, b = sparse_problem()
+    assert SquaredLoss(A.toarray(), b).most_columns == np.inf
+    assert SquaredLoss(A, b).most_columns == prediction.GRAM_COLUMNS
+    monkeypatch.setattr(prediction, "GRAM_COLUMNS", 5)
+    assert SquaredLoss(A, b).most_columns ** 2 == pytest.approx(A.nnz)
+
+
+@pytest.mark.parametrize("l2_weight", [0.0, 1.0])
+def test_memory_stays_below_three_times_the_data(l2_weight, monkeypatch):
+    monkeypatch.setattr(prediction, "GRAM_COLUMNS", 50)
+    A, b = sparse_problem(3, (2000, 2000), 0.03)
+    data = A.data.nbytes + A.indices.nbytes + A.indptr.nbytes
+    loss, penalty = SquaredLoss(A, b), L12(0.02, l2_weight)
+    minimize(loss, L12(1.0, l2_weight), tol=1e-1)  # loads what is loaded once, and so does this:
+    GramDescent(np.eye(256), np.zeros(256), np.ones(256)).solve(L12(0.1), 0.1)
+    tracemalloc.start()
+    result = minimize(SquaredLoss(A, b), penalty, tol=1e-1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert result.converged
+    count = np.count_nonzero(result.x)
+    assert 8 * count**2 > 2 * data  # a dense Hessian alone would be too much
+    assert peak < 2 * data

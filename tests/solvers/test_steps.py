@@ -27,7 +27,7 @@ def losses(seed=0):
 
 
 class Unknown:
-    """A loss whose Lipschitz constant is what it is told to be."""
+    """A loss whose Lipschitz constant is what it is set to."""
 
     def __init__(self, loss, lipschitz):
         self.loss, self.known = loss, lipschitz

@@ -91,7 +91,7 @@ def test_losses_without_rows_or_a_proximal_step_say_so():
     A, b = data(n=30, p=5)
     with pytest.raises(TypeError, match=r"SAGA needs .* over rows; the loss QuadraticLoss lacks batches"):
         minimize(QuadraticLoss(A.T @ A, A.T @ b), L12(0.1), solver=SAGA())
-    for options in ({"batch_size": 0}, {"batch_size": 1.5}, {"step": -1.0}, {"passes": 0}):
+    for options in ({"batch_size": 0}, {"batch_size": 1.5}, {"step": -1.0}):
         with pytest.raises(ValueError, match=next(iter(options))):
             ProxSVRG(**options)
     with pytest.raises(TypeError, match="A has no rows at hand"):

@@ -6,13 +6,13 @@ import scipy.sparse
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import Lasso
+from tests.solvers.problems import design, make_loss
 
 import ell12
 from ell12 import (
     L12,
     MCP,
     GroupL12,
-    HuberLoss,
     LogisticLoss,
     NonmonotoneAPG,
     SquaredLoss,
@@ -27,28 +27,13 @@ from ell12.penalties import Lp, WithIntercept
 from ell12.solvers import SupportNewton, working_set
 
 
-def design(seed=0, shape=(60, 200), nonzero=8):
-    random = np.random.default_rng(seed)
-    A = random.standard_normal(shape)
-    A[random.random(shape) < 0.3] = 0
-    x = np.zeros(shape[1])
-    x[:nonzero] = 3 * random.standard_normal(nonzero)
-    return A, A @ x + 0.3 * random.standard_normal(shape[0])
-
-
-def make_loss(name, A, b, **options):
-    if name == "logistic":
-        return LogisticLoss(A, np.where(b > 0, 1.0, -1.0), **options)
-    return HuberLoss(A, b, delta=0.7, **options) if name == "huber" else SquaredLoss(A, b, **options)
-
-
 def strength(loss):
     """The largest entry of the gradient at zero."""
     return float(np.abs(loss.gradient(loss.point(loss.start()))).max())
 
 
-def solve(loss, penalty, x0=None, **limits):
-    return minimize(loss, penalty, x0, WorkingSet(), **{"tol": 1e-8, "max_iter": 2000, **limits})
+def solve(loss, penalty, x0=None, solver=WorkingSet(), **limits):  # noqa: B008
+    return minimize(loss, penalty, x0, solver, **{"tol": 1e-8, "max_iter": 5000, **limits})
 
 
 class Counting:
@@ -77,14 +62,15 @@ class Counting:
 @pytest.mark.parametrize("l2_weight", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("name", ["squared", "logistic", "huber"])
 @pytest.mark.parametrize("shape", [(60, 200), (200, 40)])
-def test_reaches_the_objective_of_nmapg(shape, name, l2_weight, positive, sparse):
+@pytest.mark.parametrize("solver", [WorkingSet(), SupportNewton()], ids=repr)
+def test_reaches_the_objective_of_nmapg(solver, shape, name, l2_weight, positive, sparse):
     A, b = design(1, shape)
     weight = np.random.default_rng(2).uniform(0.5, 1.5, shape[0])
     loss = make_loss(name, scipy.sparse.csr_array(A) if sparse else A, b, sample_weight=weight)
     factors = np.random.default_rng(3).uniform(0.7, 1.3, shape[1])
     penalty = L12(0.1 * strength(loss), l2_weight, weights=factors, positive=positive)
     reference = minimize(loss, penalty, solver=NonmonotoneAPG(), tol=1e-5, max_iter=100_000)
-    result = solve(loss, penalty)
+    result = solve(loss, penalty, solver=solver)
     assert reference.converged
     assert result.converged
     assert stationarity(loss, penalty, result.x) <= 1e-8
@@ -93,11 +79,12 @@ def test_reaches_the_objective_of_nmapg(shape, name, l2_weight, positive, sparse
 
 
 @pytest.mark.parametrize("positive", [False, True])
-def test_equals_the_lasso_on_a_wide_problem(positive):
-    A, b = design(4, (80, 1500))
+@pytest.mark.parametrize(("solver", "shape"), [(WorkingSet(), (80, 1500)), (SupportNewton(), (30, 300))])
+def test_equals_the_lasso_on_a_wide_problem(solver, shape, positive):
+    A, b = design(4, shape)
     alpha = 0.05 * np.abs(A.T @ b).max()
-    lasso = Lasso(alpha / 80, fit_intercept=False, positive=positive, tol=1e-14, max_iter=10**6).fit(A, b)
-    result = solve(SquaredLoss(A, b), L12(alpha, 0.0, positive=positive), tol=1e-10)
+    lasso = Lasso(alpha / len(b), fit_intercept=False, positive=positive, tol=1e-14, max_iter=10**6).fit(A, b)
+    result = solve(SquaredLoss(A, b), L12(alpha, 0.0, positive=positive), solver=solver, tol=1e-10)
     assert result.converged
     np.testing.assert_allclose(result.x, lasso.coef_, atol=1e-7)
 
@@ -251,11 +238,12 @@ def test_a_solution_is_known_at_once():
 
 
 @pytest.mark.parametrize("positive", [False, True])
-def test_an_intercept_is_in_every_working_set(positive):
-    A, b = design(16, (100, 300))
+@pytest.mark.parametrize(("solver", "columns"), [(WorkingSet(), 300), (SupportNewton(), 30)])
+def test_an_intercept_is_in_every_working_set(solver, columns, positive):
+    A, b = design(16, (100, columns))
     loss = LogisticLoss(np.column_stack([A, np.ones(100)]), np.where(b > -2, 1.0, -1.0))
     penalty = WithIntercept(L12(3.0, 0.5, positive=positive))
-    result = solve(loss, penalty)
+    result = solve(loss, penalty, solver=solver)
     reference = minimize(loss, penalty, solver=NonmonotoneAPG(), tol=1e-7, max_iter=10**5)
     assert result.converged
     assert result.x[-1] > 0

@@ -42,7 +42,7 @@ def claims_of(rows: dict[str, Trials]) -> list[Claim]:
         module, _, name = claim["judge"].partition(".")
         judge = getattr(import_module(f"ell12_paper.{module}"), name)
         readings = tuple(judge(*claim.get("given", ()), rows=rows))
-        found.append(Claim(claim["study"], claim["kind"], claim["place"], claim["text"], readings))
+        found.append(Claim(claim["study"], claim["kind"], claim["source"], claim["text"], readings))
     return [claim for claim in found if claim.readings]
 
 

@@ -1,4 +1,4 @@
-"""How a claim is judged: an answer at each place, such as an image; the outcome of a reading; that of a claim."""
+"""How a claim is judged: an answer in each case, such as an image; the outcome of a reading; that of a claim."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Claim:
 
     study: str
     kind: str
-    place: str
+    source: str
     text: str
     readings: tuple[Reading, ...]
 
@@ -85,19 +85,19 @@ CUT = "was cut"  # ended by a limit of ours: behind the name of a method, why an
 
 @dataclass(frozen=True)
 class Answer:
-    """What the rows say at one place, and why they leave it open where they do."""
+    """What the rows say in one case, and why they leave it open where they do."""
 
-    place: Any
+    case: Any
     outcome: Outcome
     doubt: str = ""
 
 
-def answer(place: Any, holds: bool) -> Answer:
+def answer(case: Any, holds: bool) -> Answer:
     """An answer without doubt."""
-    return Answer(place, Outcome.HOLDS if holds else Outcome.FAILS)
+    return Answer(case, Outcome.HOLDS if holds else Outcome.FAILS)
 
 
-def lower(place: Any, ours: Values, theirs: Values) -> Answer:
+def lower(case: Any, ours: Values, theirs: Values) -> Answer:
     """Whether ours is lower by the paired t-test at 95 %.
 
     Examples
@@ -108,38 +108,38 @@ def lower(place: Any, ours: Values, theirs: Values) -> Answer:
     """
     shared = ours.keys() & theirs.keys()
     if not shared:
-        return Answer(place, Outcome.OPEN, "there are no rows")
+        return Answer(case, Outcome.OPEN, "there are no rows")
     different = differs(ours, theirs)
     if different is None:
-        return Answer(place, Outcome.OPEN, "a single repeat allows no test")
+        return Answer(case, Outcome.OPEN, "a single repeat allows no test")
     if not different:
-        return Answer(place, Outcome.OPEN, "within the spread")
-    return answer(place, sum(ours[repeat] - theirs[repeat] for repeat in shared) < 0)
+        return Answer(case, Outcome.OPEN, "within the spread")
+    return answer(case, sum(ours[repeat] - theirs[repeat] for repeat in shared) < 0)
 
 
-def lower_at_end(place: Any, result: str, ours: Trials, theirs: Trials) -> Answer:
+def lower_at_end(case: Any, result: str, ours: Trials, theirs: Trials) -> Answer:
     """Whether an error of ours is lower by the ratio in each repeat; open where one ended at a limit of ours."""
-    found = lower(place, *(logarithms(trials.values(result)) for trials in (ours, theirs)))
+    found = lower(case, *(logarithms(trials.values(result)) for trials in (ours, theirs)))
     limited = [trials.name for trials in (ours, theirs) if trials.n_limited]
     if limited and not found.doubt:
-        return Answer(place, Outcome.OPEN, f"{' and '.join(limited)} {CUT}")
+        return Answer(case, Outcome.OPEN, f"{' and '.join(limited)} {CUT}")
     return found
 
 
-def faster(place: Any, ours: Trials, theirs: Trials, times: float = 1.0) -> Answer:
+def faster(case: Any, ours: Trials, theirs: Trials, times: float = 1.0) -> Answer:
     """Whether ours is so many times faster by the paired t-test on the logarithms of the times.
 
     A run that hit the limit would have taken at least as long as it did, so that it may lose but not win.
     """
     mine, other = (logarithms(trials.values("cpu_seconds")) for trials in (ours, theirs))
-    found = lower(place, {repeat: value + math.log(times) for repeat, value in mine.items()}, other)
+    found = lower(case, {repeat: value + math.log(times) for repeat, value in mine.items()}, other)
     for outcome, limited in ((Outcome.HOLDS, ours), (Outcome.FAILS, theirs)):
         if found.outcome is outcome and limited.n_limited:
-            return Answer(place, Outcome.OPEN, f"{limited.name} {CUT}")
+            return Answer(case, Outcome.OPEN, f"{limited.name} {CUT}")
     return found
 
 
-def worst(place: Any, against: dict[str, Answer]) -> Answer:
+def worst(case: Any, against: dict[str, Answer]) -> Answer:
     """One answer from those on several rivals: the worst of them, naming the rivals that leave it open."""
     for outcome in (Outcome.FAILS, Outcome.OPEN):
         chosen = {rival: found for rival, found in against.items() if found.outcome is outcome}
@@ -149,8 +149,8 @@ def worst(place: Any, against: dict[str, Answer]) -> Answer:
                 doubts.setdefault(found.doubt, []).append(rival)
             names = {doubt: "" if doubt.endswith(CUT) else f"{', '.join(r)}: " for doubt, r in doubts.items()}
             said = "; ".join(f"{name}{doubt}" for doubt, name in names.items() if doubt)
-            return Answer(place, outcome, said)
-    return answer(place, True)
+            return Answer(case, outcome, said)
+    return answer(case, True)
 
 
 def ratio(ours: Trials, theirs: Trials, result: str = "cpu_seconds") -> float:
@@ -183,23 +183,23 @@ def reading(
     brief: str = "",
     paper: str = "",
 ) -> Reading:
-    """A claim holds when it holds at every place, and does not when it fails at one.
+    """A claim holds when it holds in every case, and does not when it fails at one.
 
-    ``words`` say what holds and what fails, ``at`` the places, such as "at i = 0 to 4".
+    ``words`` say what holds and what fails, ``at`` the cases, such as "at i = 0 to 4".
     """
     outcomes = {found.outcome for found in answers}
     total = next((o for o in (Outcome.FAILS, Outcome.OPEN) if o in outcomes), Outcome.HOLDS)
     named = zip((Outcome.HOLDS, Outcome.FAILS), words, strict=True)
-    groups = [(word, [a.place for a in answers if a.outcome is outcome]) for outcome, word in named]
+    groups = [(word, [a.case for a in answers if a.outcome is outcome]) for outcome, word in named]
     for doubt in dict.fromkeys(a.doubt for a in answers if a.outcome is Outcome.OPEN):
-        groups.append((f"open ({doubt})", [a.place for a in answers if a.doubt == doubt]))
+        groups.append((f"open ({doubt})", [a.case for a in answers if a.doubt == doubt]))
     groups = [(word, found) for word, found in groups if found]
     reason = "; ".join(f"{word} {at(found)}" if len(groups) > 1 else word for word, found in groups)
     return Reading(name, total, reason[:1].upper() + reason[1:] + ".", numbers, brief, paper)
 
 
 def plain(name: str, holds: bool, reason: str, numbers: str = "", brief: str = "") -> Reading:
-    """A reading without places."""
+    """A reading without cases."""
     return Reading(name, Outcome.HOLDS if holds else Outcome.FAILS, reason, numbers, brief)
 
 
@@ -210,7 +210,7 @@ def contest(
     result: str = "cpu_seconds",
     paper: str = "",
 ) -> Reading:
-    """Whether the first of each pair is faster, or has the lower error, at every place."""
+    """Whether the first of each pair is faster, or has the lower error, in every case."""
     is_time = result == "cpu_seconds"
     answers = [faster(p, *pair) if is_time else lower_at_end(p, result, *pair) for p, pair in pairs.items()]
     known = [value for pair in pairs.values() if not math.isnan(value := ratio(*pair, result))]
@@ -225,10 +225,10 @@ def contest(
 
 
 def on_each(images: list[Any]) -> str:
-    """Images, as the places of a claim."""
+    """Images, as the cases of a claim."""
     return f"on {', '.join(map(short_name, images))}" if len(images) < 3 else "on all"
 
 
 def at_i(grid: list[Any]) -> str:
-    """Numbers i of a grid of strengths, as the places of a claim."""
+    """Numbers i of a grid of strengths, as the cases of a claim."""
     return f"at i = {listed(grid)}"

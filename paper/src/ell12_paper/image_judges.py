@@ -154,11 +154,6 @@ def at_rule(study: Trials, rule: str) -> Trials:
     return study.ended(end)
 
 
-def images_of(study: Trials) -> tuple[str, ...]:
-    """The images that have rows, in the order of the paper."""
-    return study.seen("image", STAND_INS)
-
-
 def mean_ratio(here: Trials, method: str) -> float:
     """DCA's time over that of a method: the geometric mean over images of that over repeats; NaN without any."""
     each = [here.where(image=image) for image in here.seen("image")]
@@ -183,7 +178,8 @@ def as_accurate(rows: Rows) -> Iterator[by.Reading]:
         answers, known = [], []
         for i in ended.columns:
             here = ended.where(i=i)
-            pairs = [[here.at(m, i, image=image) for m in (method, DCA)] for image in images_of(here)]
+            images = here.seen("image", STAND_INS)
+            pairs = [[here.at(m, i, image=image) for m in (method, DCA)] for image in images]
             excess = [ours.mean("rmse") / theirs.mean("rmse") - 1 for ours, theirs in pairs]
             known += excess
             limited = any(trials.n_limited for pair in pairs for trials in pair)
@@ -200,7 +196,8 @@ def twenty_times(rows: Rows) -> Iterator[by.Reading]:
         answers = []
         for i in ended.columns:
             here = ended.where(i=i)
-            pairs = {shown(m): (here.at(method, i, image=m), here.at(DCA, i, image=m)) for m in images_of(here)}
+            images = here.seen("image", STAND_INS)
+            pairs = {shown(m): (here.at(method, i, image=m), here.at(DCA, i, image=m)) for m in images}
             answers.append(by.worst(i, {image: _decided(i, *pair, least) for image, pair in pairs.items()}))
         ratios = [mean_ratio(ended.where(i=i), method) for i in ended.columns]
         brief = RangeInWords(ratios, unit="{} times")
@@ -231,7 +228,7 @@ def outperforms(weight: float, rows: Rows) -> Iterator[by.Reading]:
         each = {m: [chosen.where(image=m, l2_weight=w).mean("psnr") for w in (weight, 0.0)] for m in images}
         found = {image: ours - convex for image, (ours, convex) in each.items() if not math.isnan(ours - convex)}
         level = [by.Answer(image, by.Outcome.OPEN, f"level within {LEVEL:g} dB") for image in found]
-        answers = [a if abs(found[a.place]) <= LEVEL else by.answer(a.place, found[a.place] > 0) for a in level]
+        answers = [a if abs(found[a.case]) <= LEVEL else by.answer(a.case, found[a.case] > 0) for a in level]
         if found:
             brief = RangeInWords(found.values(), "{:+.2f}".format, "{} dB")
             yield by.reading(name, answers, ("better", "worse"), by.on_each, f"{brief}.", brief)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +31,8 @@ ENVIRONMENT = jinja2.Environment(
 
 def report(source: Path, folder: Path) -> list[str]:
     """Write the page, the tables and the trials of a run into a folder; the claims as lines of text."""
-    with opened(source) as place:
-        kept, known = read_rows(place)[0], provenance.read(place)
+    with opened(source) as folder_of_rows:
+        kept, known = read_rows(folder_of_rows)[0], provenance.read(folder_of_rows)
     if not kept:
         raise RunError(f"{source} holds no rows to report: run `ell12-paper run --out {source}` first")
     rows = by_study(kept)
@@ -59,11 +58,6 @@ def report(source: Path, folder: Path) -> list[str]:
     return lines(claims)
 
 
-@cache
-def _prose() -> dict[str, dict[str, str]]:
-    return tomllib.loads(Path(__file__).with_name("prose.toml").read_text(encoding="utf-8"))
-
-
 def prose(name: str, rows: Rows) -> dict[str, Any]:
     """The title, the size and the paragraphs of a study, their numbers filled in."""
     trials = rows[name]
@@ -71,7 +65,7 @@ def prose(name: str, rows: Rows) -> dict[str, Any]:
     numbers = {key: (trials.seen(key) or ("",))[0] for key in ("n_samples", "problems")}
     numbers |= {"size": min(sizes, default=""), "repeats": trials.n_repeats, "pictures": _pictures(trials)}
     numbers |= {"fewer": _fewer_repeats(trials), "along": ", ".join(trials.where(study="path").seen("method"))}
-    text = _prose()[name]
+    text = tomllib.loads(Path(__file__).with_name("prose.toml").read_text(encoding="utf-8"))[name]
     found = {key: jinja2.Template(value).render(numbers) for key, value in text.items()}
     return found | {"text": found["text"].strip().split("\n\n")}
 
@@ -91,18 +85,18 @@ def _pictures(trials: Trials) -> str:
 
 def facts_of(rows: Sequence[Row], known: Row | None) -> dict[str, str]:
     """What was run, where and for how long."""
-    places = [row["environment"] for row in rows]
-    dates = sorted(str(place.get("date", ""))[:16].replace("T", " ") for place in places)
+    taken = [row["environment"] for row in rows]
+    dates = sorted(str(t.get("date", ""))[:16].replace("T", " ") for t in taken)
     run = known["runs"][0] if known else {}
-    versions = (f"{name} {_different(places, name)}" for name in ("python", "numpy", "scipy", "ell12"))
+    versions = (f"{name} {_different(taken, name)}" for name in ("python", "numpy", "scipy", "ell12"))
     return {
         "Run": f"preset {run.get('preset', 'unknown')}, seed {run.get('seed', 'unknown')}",
-        "Trials": f"{len(rows)}, {duration(sum(place.get('trial_seconds') or 0.0 for place in places))} in all",
+        "Trials": f"{len(rows)}, {duration(sum(t.get('trial_seconds') or 0.0 for t in taken))} in all",
         "Date": " to ".join(dict.fromkeys((dates[0], dates[-1]))),
-        "Machine": _different(places, "cpu"),
+        "Machine": _different(taken, "cpu"),
         "Versions": ", ".join(versions),
     }
 
 
-def _different(places: Iterable[Row], name: str) -> str:
-    return " and ".join(dict.fromkeys(str(place[name]) for place in places if place.get(name)))
+def _different(taken: Iterable[Row], name: str) -> str:
+    return " and ".join(dict.fromkeys(str(t[name]) for t in taken if t.get(name)))

@@ -68,11 +68,11 @@ def tables(rows: Rows) -> Iterator[Table]:
 
 def _table(spec: Mapping[str, Any], trials: Trials, end: str) -> Table:
     """The table of some trials."""
-    sides = {side: _places(trials, spec[side]) for side in ("rows", "columns")}
+    sides = {side: _values_of(trials, spec[side]) for side in ("rows", "columns")}
     cell, body = globals()[spec["cell"]], []
-    columns = {head: trials.where(**place) for head, place in sides["columns"].items()}
-    for head, place in sides["rows"].items():
-        found = [(column.where(**place), column) for column in columns.values()]
+    columns = {head: trials.where(**setting) for head, setting in sides["columns"].items()}
+    for head, setting in sides["rows"].items():
+        found = [(column.where(**setting), column) for column in columns.values()]
         cells = tuple(cell(*pair) if pair[0].rows else NOTHING for pair in found)
         if head != spec.get("base") and set(cells) != {NOTHING}:
             body.append((head, cells))
@@ -85,13 +85,13 @@ def _table(spec: Mapping[str, Any], trials: Trials, end: str) -> Table:
     return Table(spec["study"], part, spec["title"] + end, heads, tuple(body), note, spec.get("number", ""))
 
 
-def _places(trials: Trials, settings: list[str]) -> dict[str, Row]:
+def _values_of(trials: Trials, settings: list[str]) -> dict[str, Row]:
     """The values of some settings that have rows together, by their heads."""
     values = [trials.seen(name, ORDERS.get(name, sorted(trials.seen(name), key=_size))) for name in settings]
-    places = [dict(zip(settings, found, strict=True)) for found in product(*values)]
+    chosen = [dict(zip(settings, found, strict=True)) for found in product(*values)]
     few = trials.seen("i") if len(trials.seen("i")) < 10 else denoising.SHOWN  # of many strengths, some
-    kept = [place for place in places if trials.where(**place).rows and place.get("i") in (None, *few)]
-    return {": ".join(HEADS.get(n, str)(v) for n, v in place.items()): place for place in kept}
+    kept = [setting for setting in chosen if trials.where(**setting).rows and setting.get("i") in (None, *few)]
+    return {": ".join(HEADS.get(n, str)(v) for n, v in setting.items()): setting for setting in kept}
 
 
 def _size(value: Any) -> tuple[float, str]:
@@ -116,9 +116,9 @@ def _measured(here: Trials, column: Trials, result: str) -> Cell:
     each = {m: column.where(method=m) for m in column.seen("method")}
     finished = {m: t for m, t in each.items() if result != "cpu_seconds" or not t.n_limited}
     best = comparable({m: logarithms(found.values(result)) for m, found in finished.items()})
-    (method,), (place,) = here.seen("method"), here.seen("i") or here.seen("image")
-    is_papers = isinstance(place, str) or judges.is_papers(here)
-    theirs = printed("rmse_times_100", method, place) if result == "rmse" and is_papers else None
+    (method,), (setting,) = here.seen("method"), here.seen("i") or here.seen("image")
+    is_papers = isinstance(setting, str) or judges.is_papers(here)
+    theirs = printed("rmse_times_100", method, setting) if result == "rmse" and is_papers else None
     lines = (f"[{theirs[0]:.2f}]",) if theirs else ()
     count = len(limited(here))
     cut = (f"{count} of {len(here.rows)} cut" if count < len(here.rows) else "cut",) if count else ()
@@ -141,16 +141,15 @@ def limited(trials: Trials) -> list[Row]:
 
 
 def _limit(row: Row) -> str:
-    iterations, settings = row["settings"].get("max_iter"), row["settings"]
-    if iterations and row["results"]["n_iter"] >= iterations:
-        return f"{iterations:,} iterations"
-    return duration(settings["max_cpu_seconds"])
+    most = row["settings"].get("max_iter") or math.inf
+    is_time = row["results"]["n_iter"] < most
+    return duration(row["settings"]["max_cpu_seconds"]) if is_time else f"{most:,} iterations"
 
 
 def printed_over_ours(here: Trials, _: Trials) -> Cell:
     """The paper's mean time over ours; of DCA with rho = 1, of LMaFit with growing rank too."""
-    (method,), (place,) = here.seen("method"), here.seen("i") or here.seen("image")
-    theirs = printed("cpu_seconds", method.partition("(rho")[0].partition("(growing")[0], place)
+    (method,), (setting,) = here.seen("method"), here.seen("i") or here.seen("image")
+    theirs = printed("cpu_seconds", method.partition("(rho")[0].partition("(growing")[0], setting)
     bound = "≤ " * bool(here.n_limited)
     return Cell(bound + number(theirs[0] / here.mean("cpu_seconds"))) if theirs else NOTHING
 
@@ -168,7 +167,7 @@ def best_on_grid(here: Trials, _: Trials) -> Cell:
     errors = along_grid(here, method, image, "rmse_missing")
     at = min(errors, key=lambda value: errors[value])
     edge = ", the end" if at in (min(errors), max(errors)) else ""
-    return Cell(f"{100 * errors[at]:.2f}", (f"{METHODS[method].parameter} {at:g}{edge}",))
+    return Cell(f"{100 * errors[at]:.2f}", (f"{METHODS[method].setting.removesuffix('_factor')} {at:g}{edge}",))
 
 
 def times_faster(here: Trials, column: Trials) -> Cell:
@@ -186,7 +185,7 @@ def psnr(here: Trials, _: Trials) -> Cell:
 
 def variant(here: Trials, column: Trials) -> Cell:
     """A variant of DCA over nmAPG."""
-    (goal,) = [judges.printed_dca_ratios()[i] for i in here.seen("i")]
+    goal = judges.printed_dca_ratio(*here.seen("i"))
     return _variant(column.where(method=dca_variants.REFERENCE), here, goal, goal)
 
 

@@ -23,8 +23,7 @@ from ell12_paper.rows import Row, append_row, finite, key_of, make_row, read_row
 from ell12_paper.studies.images import names
 
 # Times compare only where every method has one thread.
-LIBRARIES = ("BLIS", "MKL", "NUMBA", "OMP", "OPENBLAS")
-ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in LIBRARIES}
+ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("BLIS", "MKL", "NUMBA", "OMP", "OPENBLAS")}
 # Settings that distinguish trials.
 LABEL = ("setup", "study", "image", "penalty", "case", "d", "lines", "i", "l2_weight", "method", "repeat")
 
@@ -120,12 +119,7 @@ class Wish:
 
     def as_json(self) -> Row:
         """As the provenance keeps it."""
-        asked = {
-            "experiments": list(self.names),
-            "preset": self.preset,
-            "seed": self.seed,
-            "images": list(names()),
-        }
+        asked = {"experiments": [*self.names], "preset": self.preset, "seed": self.seed, "images": [*names()]}
         return {"command": shlex.join(self.words())} | asked | {"repeats": self.repeats, "only": list(self.only)}
 
     def words(self) -> list[str]:

@@ -23,15 +23,15 @@ def published() -> dict[str, Any]:
     return json.loads(Path(__file__).with_name("published.json").read_text(encoding="utf-8"))
 
 
-def printed(name: str, method: str, place: int | str) -> list[float] | None:
+def printed(name: str, method: str, column: int | str) -> list[float] | None:
     """Mean and deviation of "cpu_seconds" or "rmse_times_100" that Tables I to III print, for i or an image.
 
     None for our additions, and for pictures that neither are the paper's nor stand for them.
     """
-    if isinstance(place, int):
+    if isinstance(column, int):
         values = published()["compressed-sensing"][name].get(method)
-        return values and values[place]
-    return published()["completion"][name].get(LIKELY.get(place, place), {}).get(method)
+        return values and values[column]
+    return published()["completion"][name].get(LIKELY.get(column, column), {}).get(method)
 
 
 Values = Mapping[int, float]  # one number per repeat

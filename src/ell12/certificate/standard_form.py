@@ -14,7 +14,7 @@ import scipy.sparse
 from ell12.backend import as_numpy
 from ell12.backend.compiled_code import can_compile, compiled_loop
 from ell12.losses.pointwise import SquaredLoss
-from ell12.operators.linear_operator import to_dense
+from ell12.operators import to_dense
 from ell12.penalties.l12 import L12
 
 EPS = float(np.finfo(float).eps)

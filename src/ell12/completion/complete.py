@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ell12.backend import is_number
-from ell12.checks import check_share, is_finite_number
+from ell12.checks import check_share
 from ell12.completion.hidden_entries import (
     HELD_OUT,
     HiddenEntrySearch,
@@ -31,7 +31,7 @@ from ell12.minimization import Result, Run, Status, minimize
 from ell12.minimization.loop import check_limits
 from ell12.minimization.solver_choice import check_kind
 from ell12.path import alpha_grid, falling, grid_size
-from ell12.penalties import Spectral, SpectralL12
+from ell12.penalties import Spectral, SpectralL12, with_strength
 from ell12.protocols import Array, Penalty, Solver, with_alpha
 
 
@@ -206,16 +206,12 @@ def completed(
 
 def _checked_strength(alpha: Any, penalty: Any) -> float | str | None:
     """The strength that was given, next to the penalty or in it."""
-    if penalty is not None:
-        check_kind(penalty, "penalty", Penalty, "SpectralL12()")
-    own = None if penalty is None else penalty.alpha
-    if alpha is not None and own is not None:
-        raise ValueError(f"alpha is given twice: {alpha} and {penalty!r}")
-    if own is not None or is_finite_number(alpha):
-        return float(alpha if own is None else own)
-    if alpha is not None and not (isinstance(alpha, str) and alpha == "noise"):
-        raise ValueError(f"alpha must be a finite number >= 0, 'noise' or None, got {alpha!r}")
-    return alpha
+    shape = SpectralL12() if penalty is None else penalty
+    check_kind(shape, "penalty", Penalty, "SpectralL12()")
+    if isinstance(alpha, str) and alpha == "noise" and shape.alpha is None:
+        return alpha
+    found = with_strength(shape, alpha).alpha
+    return None if found is None else float(found)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
 
-from ell12.backend import as_numpy, is_array, is_sparse, refuse_gradient, stored_entries, to_device_of
+from ell12.backend import as_numpy, is_array, refuse_gradient, to_device_of
+from ell12.backend.number_types import is_sparse, stored_entries
 from ell12.checks import check_flags, naming
 from ell12.completion.complete import complete_matrix
 from ell12.completion.gpu_entries import AT_ONCE

@@ -7,15 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import as_numpy, count_true, device, in_memory, is_numpy, namespace, norm, to_device_of
-from ell12.backend.arrays import is_torch
-from ell12.backend.compiled_code import can_compile
+from ell12.backend import as_numpy, count_true, device, in_memory, is_torch, namespace, norm, to_device_of
+from ell12.backend.compiled_code import COMPILED_FROM, can_compile
 from ell12.checks import check_counts, naming
 from ell12.completion.gpu_entries import AT_ONCE, for_gathering
 from ell12.completion.observed import as_indices, as_real
 from ell12.protocols import Array
-
-COMPILED_FROM = 2**16  # Sums over this many products pay for loading a compiled loop.
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +137,7 @@ class LowRank:
 
     def pairs(self, rows: Any, columns: Any) -> tuple[Array, Array]:
         """Rows and columns as vectors of indices within the matrix, or an error that names them."""
-        if is_numpy(self.U) or type(rows) is not type(self.U):  # what is on a device is trusted
+        if type(self.U) is np.ndarray or type(rows) is not type(self.U):  # what is on a device is trusted
             rows = as_indices(rows, self.U, "rows", self.shape[0])
             columns = as_indices(columns, self.U, "columns", self.shape[1])
         if rows.shape != columns.shape:
@@ -178,8 +175,8 @@ class LowRank:
 
 def sums_of_products(W: Array, H: Array, rows: Array, columns: Array) -> Array:
     """``sum_k W[rows, k] H[columns, k]``: the entries of W H' at pairs, without more than a chunk in memory."""
-    if in_memory(W) and rows.shape[0] * W.shape[1] >= COMPILED_FROM:
-        compiled = compiled_loops()
+    if in_memory(W):
+        compiled = compiled_loops(rows.shape[0] * W.shape[1])
         if compiled is not None:
             return to_device_of(compiled.sums_of_products(*map(as_numpy, (W, H, rows, columns))), W, "W")
     return gathered_sums_of_products(W, H, rows, columns)
@@ -200,9 +197,9 @@ def gathered_sums_of_products(W: Array, H: Array, rows: Array, columns: Array) -
     return parts[0] if len(parts) == 1 else xp.concat(parts)
 
 
-def compiled_loops() -> Any:
-    """The compiled loops, or None where there is no compiler."""
-    if not can_compile():
+def compiled_loops(size: int) -> Any:
+    """The compiled loops, or None where there is no compiler or too little to do for loading them to pay."""
+    if size < COMPILED_FROM or not can_compile():
         return None
     from ell12.completion import row_solves_compiled as compiled
 

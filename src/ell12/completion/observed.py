@@ -20,17 +20,17 @@ from ell12.backend import (
     indices_like,
     is_array,
     is_complex,
+    is_cupy,
     is_half,
     is_numpy,
-    is_sparse,
+    is_torch,
     namespace,
     refuse_gradient,
     refuse_masked,
     scatter,
-    stored_entries,
     to_device_of,
 )
-from ell12.backend.arrays import is_cupy, is_torch
+from ell12.backend.number_types import is_sparse, stored_entries
 from ell12.checks import check_entries, check_share, convert, generator, naming
 from ell12.completion.gpu_entries import AT_ONCE, SegmentedMatrix, Segments
 from ell12.protocols import Array

@@ -64,8 +64,8 @@ def rows_loss(
         losses with up to 1000 columns and at least as many rows.
     persist : bool or "auto", default "auto"
         Whether workers keep the blocks, in memory or, where that is short, spilled to their disks. If not, every
-        pass reads or generates them anew. "auto": if they take up to half the workers' memory, or their size is
-        not known.
+        pass reads or generates them anew. "auto": if workers hold them before they spill (Dask's setting
+        ``distributed.worker.memory.target``), or their size is not known.
     **options
         Further arguments of the loss, such as ``delta``.
 
@@ -130,9 +130,6 @@ def use_gram(gram: bool | str, kind: type[LinearLoss], X: Any) -> bool:
     # A number of rows that is not known compares as false, and is taken to be large.
     is_small = X.shape[1] <= GRAM_COLUMNS and not X.shape[0] < X.shape[1]
     return gram is True or (gram == "auto" and issubclass(kind, SquaredLoss) and is_small)
-
-
-KEPT_SHARE = 0.5  # of the workers' memory: the rest is theirs to work with
 
 
 def as_rows(X: Any, name: str = "X") -> da.Array:
@@ -269,15 +266,16 @@ def keeps(X: da.Array, persist: bool | str) -> bool:
     graph = X.__dask_graph__()
     if all(isinstance(graph.get(key), Future) for key in dask.core.flatten(X.__dask_keys__())):
         return False
-    return scipy.sparse.issparse(X._meta) or not X.nbytes > KEPT_SHARE * memory(active_client())  # it may be NaN
+    return scipy.sparse.issparse(X._meta) or not X.nbytes > memory(active_client())  # it may be NaN
 
 
 def memory(client: Any) -> float:
-    """The memory of all workers, or what is free here where threads do the work."""
+    """What all workers hold before they spill, by Dask's own setting; of threads that share of what is free."""
+    share = dask.config.get("distributed.worker.memory.target") or 1.0
     if client is None:
-        return float(psutil.virtual_memory().available)
-    try:
-        workers = client.scheduler_info(n_workers=-1)["workers"]
-    except TypeError:  # before Dask 2025.4 there was no such argument, and all workers were listed
-        workers = client.scheduler_info()["workers"]
-    return float(sum(worker["memory_limit"] or math.inf for worker in workers.values()))
+        return float(share * psutil.virtual_memory().available)
+    return float(share * client.run_on_scheduler(_memory_limits))
+
+
+def _memory_limits(dask_scheduler: Any) -> float:
+    return sum(worker.memory_limit or math.inf for worker in dask_scheduler.workers.values())

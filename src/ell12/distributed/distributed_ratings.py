@@ -24,9 +24,6 @@ from ell12.minimization import Run, minimize
 from ell12.penalties.spectral import SpectralL12, lanczos_norm
 from ell12.protocols import Array, Point
 
-# The automatic strength, in units of the norm that noise of the size of the entries has.
-STRENGTH = 0.7
-
 
 def complete_matrix(
     ratings: Any,
@@ -55,7 +52,7 @@ def complete_matrix(
         With a column each for rows (users), columns (items) and values; users and items are numbers counted from
         0. All ratings of a user must be in one partition: ``ratings.shuffle("user")`` sees to that.
     alpha : float, optional
-        Strength, above 0. None takes 0.7 times the norm that noise of the size of the centred entries has.
+        Strength, above 0. None takes the norm that noise of the size of the centred entries has.
     penalty : SpectralL12, optional
         Its shape; by default ``l2_weight`` is 0.5.
     max_rank : int, default 8
@@ -99,7 +96,7 @@ def complete_matrix(
     loss = RatingsLoss(ratings, names, shape, persist)
     offsets = loss.subtract_offsets(center, persist)
     if alpha is None:
-        alpha = STRENGTH * alpha_of_noise(2 * loss.value(loss.point(loss.start())), loss)
+        alpha = alpha_of_noise(2 * loss.value(loss.point(loss.start())), loss)
     penalty = replace(SpectralL12(1.0, 0.5) if penalty is None else penalty, alpha=alpha)
     result = minimize(loss, penalty, None, solver, tol=tol, max_iter=max_iter, run=run)
     return Completion(**vars(result), penalty=penalty, offsets=offsets, center=center, max_rank=max_rank)

@@ -14,7 +14,7 @@ from ell12.distributed import dask_rows
 from ell12.distributed.dask_rows import aligned_rows, chunks, make_blocks
 from ell12.distributed.executor import Blocks
 from ell12.losses import LinearLoss, LogisticLoss, SquaredLoss
-from ell12.losses.block_of_rows import BlockKind, centring, check_beside
+from ell12.losses.block_of_rows import BlockKind, centring, check_rows
 from ell12.losses.moments import Moments, mean_squared_losses
 from ell12.losses.row_blocks import RowsLoss
 from ell12.operators.gram import GRAM_COLUMNS
@@ -77,7 +77,7 @@ class _Data:
         products, intercept = self.found.products, self.kind.intercept
         gram = None if products is None else self.found.gram(self.width, intercept)
         center = centring(self.means, level) if intercept else (None, 0.0)
-        options = {"target": target, "substitution": center, "gram": gram, "scale": 1 / self.found.total}
+        options = {"target": target, "centre": center, "gram": gram, "scale": 1 / self.found.total}
         return RowsLoss.over(self.blocks, self.kind, self.dtype, **options)
 
 
@@ -126,7 +126,7 @@ def _apply(method: Callable[[Any], Array], nothing: Array, rows: Any) -> Array:
 
 def _join(number: int, y: Any, weight: Any, prediction: Any) -> tuple[Array, Array, Any]:
     with naming(f"block {number}"):
-        y, weight = check_beside(len(y), y, weight)
+        y, weight = check_rows(len(y), y, weight)
     return y, np.ones(len(y)) if weight is None else weight, prediction
 
 

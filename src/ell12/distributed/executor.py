@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
@@ -67,7 +68,8 @@ def _gathered(client: Any, futures: list[Any]) -> list[Any]:
     then to ask for the results would leave the client with Dask, which waits until a worker comes.
     """
     limit = parse_timedelta(dask.config.get("ell12.no-workers-timeout", TIMEOUT))
-    gathering = asyncio.run_coroutine_threadsafe(_gather(client, futures), client.loop.asyncio_loop)
+    results = client.gather(futures, asynchronous=True)
+    gathering = asyncio.run_coroutine_threadsafe(results, client.loop.asyncio_loop)
     seen_empty = 0
     while not futures_wait([gathering], timeout=limit / 2).done:
         is_empty = client.status == "running" and not client.nthreads()
@@ -80,10 +82,6 @@ def _gathered(client: Any, futures: list[Any]) -> list[Any]:
     return gathering.result()
 
 
-async def _gather(client: Any, futures: list[Any]) -> list[Any]:
-    return await client.gather(futures, asynchronous=True)
-
-
 def _unavailable(reason: str) -> DataUnavailable:
     return DataUnavailable(f"the Dask cluster that holds the data cannot be reached any more: {reason}")
 
@@ -91,7 +89,6 @@ def _unavailable(reason: str) -> DataUnavailable:
 # A short x travels with each task, which then stays with its block; a long one goes to each worker once.
 SHORT = 2**16  # bytes
 LARGE_GRAPHS = {"distributed.admin.large-graph-warning-threshold": "1GB"}  # what goes out is no mistake
-FAN_IN = 8  # The results of this number of blocks are added at a time, on a worker.
 
 
 class Blocks:
@@ -112,15 +109,15 @@ class Blocks:
     def total(self, *what: Any, **which: Any) -> Any:
         """The sum of `results`: one pass, in which nothing else moves.
 
-        It is a tree of fixed shape, so that its rounding does not depend on which worker is done first, nor on
-        whether one has been lost.
+        Neighbours are added first, as many as there are groups of them, and then the groups: so the rounding does
+        not depend on which worker is done first, nor on whether one has been lost, and no worker holds much.
         """
-        parts, add = self._tasks(*what, **which), delayed(_add, pure=False)
-        while len(parts) > 1:
-            groups = [parts[i : i + FAN_IN] for i in range(0, len(parts), FAN_IN)]
-            parts = [add(group, dask_key_name=f"ell12-sum-{uuid.uuid4().hex}") for group in groups]
+        parts, add, key = self._tasks(*what, **which), delayed(_add, pure=False), f"ell12-sum-{uuid.uuid4().hex}"
+        size = math.isqrt(len(parts) - 1) + 1
+        starts = range(0, len(parts), size)
+        groups = [add(parts[i : i + size], dask_key_name=f"{key}-{i}") for i in starts]
         self.passes += 1
-        return compute(self._client, parts)[0]
+        return compute(self._client, [add(groups, dask_key_name=key)])[0]
 
     def results(self, *what: Any, **which: Any) -> list[Any]:
         """``function(block_i, *arguments)`` for all blocks, not counted as a pass.

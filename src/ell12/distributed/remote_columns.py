@@ -13,24 +13,21 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
+import dask
 import dask.array as da
 import numpy as np
 import scipy.sparse
 from dask.delayed import Delayed, delayed
+from dask.utils import parse_bytes
 
 from ell12.backend import is_mapped, refuse_masked
 from ell12.checks import naming
-from ell12.distributed.dask_rows import KEPT_SHARE, check_persist, keeps, memory
+from ell12.distributed.dask_rows import check_persist, keeps, memory
 from ell12.distributed.executor import Blocks, active_client, compute
 from ell12.losses.block_of_rows import as_matrix
 from ell12.operators.column_sources import ColumnReader, MatrixColumns, as_source
 from ell12.operators.out_of_memory import Columns
 from ell12.protocols import Array, ColumnSource, offers
-
-# A file is cut into blocks of about this many bytes as its source gives them: much for a task of Dask
-# (1 ms), little for a worker's memory (docs/decisions/studies.md). It does not depend on the workers, so
-# that the sums are the same with any number of them.
-BLOCK_BYTES = 2**26
 
 
 def columns(X: Any, *, persist: bool | str = "auto", scale: Any = False, sample_weight: Any = None) -> Columns:
@@ -48,7 +45,8 @@ def columns(X: Any, *, persist: bool | str = "auto", scale: Any = False, sample_
         by side. Or a list of delayed matrices or sources (`dask.delayed`), each one block.
     persist : bool or "auto", default "auto"
         Whether workers keep the columns, in memory or, where that is short, spilled to their disks. If not, every
-        pass reads them anew. "auto": if they take up to half the workers' memory, or their size is not known.
+        pass reads them anew. "auto": if workers hold them before they spill (Dask's setting
+        ``distributed.worker.memory.target``), or their size is not known.
     scale, sample_weight
         As in `ell12.Columns`.
 
@@ -156,16 +154,19 @@ def _of_array(X: da.Array, persist: bool | str) -> RemoteColumns:
 
 
 def _of_files(parts: Sequence[Any], persist: bool | str) -> RemoteColumns:
-    """Each opened by every worker, who reads some of its columns."""
+    """Each opened by every worker, who reads some of its columns, in blocks of Dask's setting array.chunk-size.
+
+    That does not depend on the workers, so that sums are the same with any number of them.
+    """
     client = active_client()
     opens = [part if callable(part) else partial(as_source, os.fspath(part)) for part in parts]
     ask = delayed(_describe_file, pure=False)
     found = compute(client, [ask(number, open_part) for number, open_part in enumerate(opens)])
     sizes = [math.prod(shape) * np.dtype(dtype).itemsize for shape, dtype in found]
-    keep = persist is True or (persist == "auto" and sum(sizes) <= KEPT_SHARE * memory(client))
-    token, ranges = uuid.uuid4().hex, []
+    keep = persist is True or (persist == "auto" and sum(sizes) <= memory(client))
+    token, ranges, most = uuid.uuid4().hex, [], parse_bytes(dask.config.get("array.chunk-size"))
     for k, (((m, n), dtype), size) in enumerate(zip(found, sizes, strict=True)):
-        count = max(1, round(size / BLOCK_BYTES))
+        count = max(1, round(size / most))
         for first, last in pairwise(np.linspace(0, n, min(count, n) + 1).astype(int).tolist()):
             ranges.append(_Range(f"{token}-{k}", opens[k], first, (m, last - first), dtype))
     return _side_by_side(ranges, keep, [part.shape for part in ranges], [part.dtype for part in ranges])

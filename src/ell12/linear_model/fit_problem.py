@@ -29,7 +29,8 @@ from ell12.backend import (
 from ell12.linear_model.families import NoInformation, weighted_mean
 from ell12.losses.multinomial import Classwise
 from ell12.operators import input_shape, is_out_of_memory
-from ell12.operators.centering import CenteredColumns, column_squares, column_sums
+from ell12.operators.centering import CenteredColumns, column_squares
+from ell12.operators.gram import column_sums
 from ell12.penalties import GroupL12, WithIntercept
 from ell12.protocols import Array, ColumnLoss, offers
 

@@ -140,7 +140,7 @@ def _matrix(values: Array) -> Array:
 
 
 def no_refit(problem: FitProblem, x: Array) -> str:
-    """Why a refit was not to be had, and what stands in its place."""
+    """Why there is no refit, and what is reported instead."""
     selected = support(problem, x).size - problem.n_intercepts
     return (
         f"relax=True: without a penalty the {selected} features selected have no unique finite coefficients (as"

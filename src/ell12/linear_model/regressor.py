@@ -19,6 +19,7 @@ from ell12.losses import QuadraticLoss, SquaredLoss
 from ell12.minimization import Result
 from ell12.penalties import L12, RowsL12
 from ell12.protocols import Array
+from ell12.solvers.newton import LARGEST
 
 
 class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
@@ -185,9 +186,9 @@ class L12Regressor(MultiOutputMixin, RegressorMixin, SparseLinearModel):
         check_numpy(X, "partial_fit")
         self._check_chunks("partial_fit", Squared)
         single, chunks = y.ndim == 1, self._chunks
-        if X.shape[1] <= row_fits.MOST_COLUMNS:
+        if X.shape[1] <= LARGEST:
             chunks = row_fits.with_rows(chunks, X, y, sample_weight)
-            problems = row_fits.moment_problems(chunks, X.dtype, self.fit_intercept, is_joint(self.penalty))
+            problems = row_fits.moment_problems(chunks, X, self.fit_intercept, is_joint(self.penalty))
             self._fit_problems(problems, self._given_penalty(), single=single)
         else:
             targets = self._targets(y)
@@ -299,7 +300,7 @@ def dual_gap(loss: Any, x: Array, penalty: Any) -> float:
     """The gap of ``loss + alpha (||x||_1 + ridge/2 ||x||^2)`` at x, as scikit-learn's ElasticNet has it.
 
     With the residual r and the gradient g of the loss the dual point is ``s r``, s so small that it is feasible:
-    ``s = min(1, alpha / max_j |g_j + alpha ridge x_j|)``. Norms of rows stand for moduli where x is a matrix.
+    ``s = min(1, alpha / max_j |g_j + alpha ridge x_j|)``. Norms of rows stand for magnitudes where x is a matrix.
 
     Parameters
     ----------
@@ -325,12 +326,12 @@ def dual_gap(loss: Any, x: Array, penalty: Any) -> float:
     xp, pull = namespace(x), -gradient - alpha * ridge * x
     if penalty.positive:
         pull = xp.where(pull > 0, pull, 0)
-    sizes, moduli = (xp.linalg.vector_norm(v, axis=1) if v.ndim == 2 else v for v in (pull, x))
+    sizes, magnitudes = (xp.linalg.vector_norm(v, axis=1) if v.ndim == 2 else v for v in (pull, x))
     steepest = max_abs(sizes)
     scale = alpha / steepest if steepest > alpha else 1.0
     shrunk = square + alpha * ridge * inner(x, x)
     along = square - inner(gradient, x)  # the residual times the observations
-    total = float(xp.sum(xp.abs(moduli)))
+    total = float(xp.sum(xp.abs(magnitudes)))
     return 0.5 * shrunk + alpha * total + 0.5 * scale**2 * shrunk - scale * along
 
 

@@ -19,9 +19,6 @@ from ell12.losses.moments import Moments, mean_squared_losses
 from ell12.protocols import Array, Penalty
 from ell12.solvers.stochastic import LearnedStep, ProxSVRG
 
-# Up to 3000 columns the products of all columns are kept: a matrix of 72 MB, and another while a chunk is added.
-MOST_COLUMNS = 3000
-
 
 def with_rows(known: Moments | None, X: Any, y: Array, sample_weight: Any) -> Moments:
     """The moments of all rows so far and of one chunk more: a squared loss of them is that of all rows at once."""
@@ -129,10 +126,9 @@ def _labels(y: Any, *, warn: bool = False) -> Any:
     return y[y.columns[0]] if hasattr(y, "columns") else y[:, 0]
 
 
-def moment_problems(found: Moments, dtype: Any, fit_intercept: bool, shared: bool) -> list[FitProblem]:
-    """The problem of each target, or of all where they share one support, from the moments of their rows."""
-    width = found.mean.size - found.low.size
-    return _problems(mean_squared_losses(found, width, fit_intercept, dtype, shared))
+def moment_problems(found: Moments, X: Any, fit_intercept: bool, shared: bool) -> list[FitProblem]:
+    """The problem of each target, or of all where they share one support, from the moments of rows like X."""
+    return _problems(mean_squared_losses(found, X.shape[1], fit_intercept, X.dtype, shared))
 
 
 def regression_problems(X: Any, y: Any, sample_weight: Any, fit_intercept: bool, shared: bool) -> list[FitProblem]:
@@ -154,9 +150,8 @@ def classification_problems(
     """The labels, and the problem of each class against the rest, or of the second of two."""
     from ell12.distributed import estimation
 
-    labels, losses, means = estimation.classification_losses(
-        X, _labels(y, warn=True), sample_weight=sample_weight, intercept=fit_intercept
-    )
+    options = {"sample_weight": sample_weight, "intercept": fit_intercept}
+    labels, losses, means = estimation.classification_losses(X, _labels(y, warn=True), **options)
     check_classification_targets(labels)
     return labels, [FitProblem(loss, means, 0.0, constant=fit_intercept) for loss in losses]
 

@@ -12,7 +12,7 @@ import scipy.sparse
 from ell12.backend import as_array_of, as_floating, as_numpy, is_array, namespace, refuse_masked
 from ell12.checks import check_entries, check_numbers, naming
 from ell12.losses.sum_over_rows import LinearLoss
-from ell12.operators import ArrayOperator, adjoint, as_operator, dtype_of, output_shape
+from ell12.operators import Composition, adjoint, as_operator, dtype_of
 from ell12.operators.centering import CenteredColumns
 from ell12.operators.column_sources import PIECE
 from ell12.protocols import Array, Point
@@ -77,10 +77,8 @@ class Block:
     def __sizeof__(self) -> int:
         """What Dask should count when it decides what to spill: the memory of a GPU is not its own."""
         A = self.A
-        stored = A.nbytes if isinstance(A, np.ndarray) else 0
-        if scipy.sparse.issparse(A):
-            stored = A.data.nbytes + A.indices.nbytes + A.indptr.nbytes
-        return stored + self.y.nbytes + (0 if self.weight is None else self.weight.nbytes)
+        parts = (A.data, A.indices, A.indptr) if scipy.sparse.issparse(A) else (A,)
+        return sum(part.nbytes for part in (*parts, self.y, self.weight) if isinstance(part, np.ndarray))
 
     def __getstate__(self) -> dict[str, Any]:
         """The data alone: the losses are views that a pickle would copy."""
@@ -112,33 +110,27 @@ class Block:
         sparse block is one slice, since cutting it would copy; so is one on a GPU, which works on all at once.
         """
         rows = self.A.shape[0]
-        step = PIECE * rows // max(self.A.size, 1) if isinstance(self.A, np.ndarray) else rows
-        step = max(step, 1)
+        step = max(PIECE * rows // max(self.A.size, 1) if isinstance(self.A, np.ndarray) else rows, 1)
         for start in range(0, rows, step):
             part = slice(start, start + step)
-            yield (
-                (self.A if step >= rows else self.A[part]),
-                self.y[part],
-                None if self.weight is None else self.weight[part],
-            )
+            weight = None if self.weight is None else self.weight[part]
+            yield self.A if step >= rows else self.A[part], self.y[part], weight
 
 
 def make_block(kind: BlockKind, number: int, A: Any, y: Any, weight: Any) -> Block:
     """A block out of its chunks; what is wrong with them is an error that names it."""
     name = f"block {number}"
     with naming(name):
-        refuse_masked(A, "X")
-        if isinstance(A, np.ndarray) or not is_array(A):  # an array of a GPU's library stays where it is
-            A = as_matrix(A)
+        A = A if is_array(A) else as_matrix(A)  # an array of a GPU's library stays where it is
         if A.shape[0] > 0:  # a partition that a filter has emptied adds nothing
             A = as_operator(A, "X")
         if A.shape[1] != kind.width:
             raise ValueError(f"it has {A.shape[1]} columns, where X has {kind.width}")
-        y, weight = check_beside(A.shape[0], y, weight)
+        y, weight = check_rows(A.shape[0], y, weight)
     return Block(kind, name, A, y, weight)
 
 
-def check_beside(count: int, y: Any, weight: Any) -> tuple[Array, Array | None]:
+def check_rows(count: int, y: Any, weight: Any) -> tuple[Array, Array | None]:
     """The observations and weights of ``count`` rows as arrays; what is wrong with them is an error."""
     refuse_masked(y, "y")
     refuse_masked(weight, "sample_weight")
@@ -230,7 +222,7 @@ def block_loss(block: Block, matrix: Any, offset: Any, target: Any, scale: float
         A = CenteredColumns(A, np.zeros(kind.width, A.dtype), 1.0)
     if matrix is not None:
         b = b - A @ np.broadcast_to(offset, kind.size)  # it is not 0 for squared losses alone
-        A = SubstitutedRows(A, matrix)
+        A = SubstitutedRows(A, matrix.astype(dtype_of(A)))
     return kind.loss(A, b, sample_weight=block.weight, scale=scale, **kind.options)
 
 
@@ -239,22 +231,8 @@ def row_counts(block: Block) -> list[int]:
     return [int(block.A.shape[0])]
 
 
-@dataclass(frozen=True, eq=False)
-class SubstitutedRows(ArrayOperator):
-    """``x -> A (matrix x)``."""
-
-    A: Any
-    matrix: Any
-
-    def __post_init__(self) -> None:
-        self._set(input_shape=self.matrix.shape[1:], output_shape=output_shape(self.A), dtype=dtype_of(self.A))
-
-    def _apply(self, x: Array) -> Array:
-        return self.A @ (self.matrix @ x).astype(x.dtype)
-
-    def _apply_adjoint(self, y: Array) -> Array:
-        return (self.matrix.T @ (adjoint(self.A) @ y)).astype(y.dtype)
+class SubstitutedRows(Composition):
+    """``x -> A (matrix x)``, whose rows can be taken."""
 
     def __getitem__(self, rows: Any) -> SubstitutedRows:
-        """Some rows."""
-        return SubstitutedRows(self.A[rows], self.matrix)
+        return SubstitutedRows(self.A[rows], self.B)

@@ -72,9 +72,8 @@ class CoxLoss(PredictionLoss[NDArray[Any]]):
     ) -> None:
         time = as_floating(time, "time")
         check_entries(time, "time")
-        super().__init__(
-            A, np.ones_like(time) if event is None else event, sample_weight=sample_weight, scale=scale
-        )
+        event = np.ones_like(time) if event is None else event
+        super().__init__(A, event, sample_weight=sample_weight, scale=scale)
         if not is_numpy(time) or time.shape != self.b.shape:
             raise ValueError(f"time must be a NumPy array of shape {self.b.shape} to fit A, got {np.shape(time)}")
         self.risk = RiskSets.of(time, self.b, self.sample_weight, ties)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Generic, overload
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ell12.backend import max_abs, namespace, rounding
-from ell12.backend.number_types import Given_co, Plain
+from ell12.backend.number_types import Given_co
 from ell12.losses.pointwise import SquaredLoss
 from ell12.losses.sum_over_rows import LinearLoss
 from ell12.protocols import Array, Point, SplitLoss
@@ -78,7 +77,7 @@ class KullbackLeiblerLoss(LinearLoss[Given_co]):
         return namespace(prediction).where(prediction > least, prediction, least)
 
 
-class AbsoluteLoss(SplitLoss, Generic[Given_co]):
+class AbsoluteLoss(SplitLoss):
     """The sum of absolute errors, for data with impulses or outliers.
 
     ``scale sum_i w_i |(A x)_i - b_i|``: data of which some are far off, such as pixels with impulses.
@@ -107,7 +106,7 @@ class AbsoluteLoss(SplitLoss, Generic[Given_co]):
 
     is_quadratic = False
 
-    def __init__(self, A: Any, b: Given_co, *, sample_weight: Any = None, scale: float = 1.0) -> None:
+    def __init__(self, A: Any, b: Any, *, sample_weight: Any = None, scale: float = 1.0) -> None:
         self._data = SquaredLoss(A, b, sample_weight=sample_weight, scale=scale)
         self.A, self.b, self.scale = self._data.A, self._data.b, self._data.scale
         self.sample_weight = self._data.sample_weight
@@ -119,10 +118,6 @@ class AbsoluteLoss(SplitLoss, Generic[Given_co]):
         """``x`` with its prediction: one product with A."""
         return self._data.point(x)
 
-    @overload
-    def start(self: AbsoluteLoss[Plain]) -> NDArray[Any]: ...
-    @overload
-    def start(self) -> Array: ...
     def start(self) -> Array:
         """Zeros of the shape, kind, dtype and device of x."""
         return self._data.start()

@@ -40,8 +40,6 @@ class Moments:
         Weighted means.
     products : array of shape (p + k, p + k), optional
         ``(Z - mean)' diag(w) (Z - mean)``.
-    low, high : arrays of shape (k,)
-        Smallest and largest target.
     labels, label_weights : arrays, optional
         The different labels, where the targets are labels, and the weight of each.
     """
@@ -49,9 +47,7 @@ class Moments:
     rows: int
     total: float
     mean: Array
-    products: Array | None
-    low: Array
-    high: Array
+    products: Any  # None where they were not asked for
     labels: Array | None = None
     label_weights: Array | None = None
 
@@ -59,32 +55,21 @@ class Moments:
     def of(cls, A: Any, targets: Array, weight: Array, products: bool = True, *labels: Array) -> Moments:
         """The moments of some rows, whose labels and their weights may be given."""
         mean, square = of_rows(A, targets, weight, products)
-        low, high = targets.min(axis=0, initial=np.inf), targets.max(axis=0, initial=-np.inf)
-        return cls(len(targets), float(weight.sum()), mean, square, low, high, *labels)
+        return cls(len(targets), float(weight.sum()), mean, square, *labels)
 
     def __add__(self, other: Moments) -> Moments:
         total = self.total + other.total
         share = other.total / total if total > 0 else 0.0
-        apart = other.mean - self.mean
-        products = None
-        if self.products is not None and other.products is not None:
+        apart, products = other.mean - self.mean, None
+        if self.products is not None:
             products = self.products + other.products + self.total * share * np.outer(apart, apart)
-        labels, weights = _merge_labels(self, other)
-        return Moments(
-            self.rows + other.rows,
-            total,
-            self.mean + share * apart,
-            products,
-            np.minimum(self.low, other.low),
-            np.maximum(self.high, other.high),
-            labels,
-            weights,
-        )
+        mean = self.mean + share * apart
+        return Moments(self.rows + other.rows, total, mean, products, *_merge_labels(self, other))
 
     def gram(self, width: int, intercept: bool) -> Array:
         """``A' diag(w) A`` of the first columns, not centred; the ones of an intercept come last."""
         mean = self.mean[:width]
-        gram = self._products[:width, :width] + self.total * np.outer(mean, mean)
+        gram = self.products[:width, :width] + self.total * np.outer(mean, mean)
         if not intercept:
             return gram
         border = self.total * mean[:, None]
@@ -95,12 +80,6 @@ class Moments:
         whole, target = self.gram(self.mean.size, intercept), width + k
         columns = np.r_[:width, -1] if intercept else np.arange(width)
         return whole[np.ix_(columns, columns)], whole[columns, target], float(whole[target, target])
-
-    @property
-    def _products(self) -> Array:
-        if self.products is None:
-            raise ValueError("the products of these columns were not asked for")
-        return self.products
 
 
 def of_rows(A: Any, targets: Array, weight: Array, products: bool = True) -> tuple[Array, Array | None]:
@@ -140,22 +119,14 @@ def of_rows(A: Any, targets: Array, weight: Array, products: bool = True) -> tup
 
 def mean_squared_loss(found: Moments, width: int, targets: Any, intercept: bool, dtype: Any) -> QuadraticLoss:
     """The mean squared loss for a target, by its number, or for several; of centred columns with an intercept."""
-    columns = width + np.asarray(targets)
-    mean_products, means = found._products / found.total, found.mean[columns]
-    gram, cross = mean_products[:width, :width], mean_products[:width, columns]
-    squares = np.diagonal(mean_products)[columns]
-    if not intercept:
-        inside = found.mean[:width]
-        gram, cross = gram + np.outer(inside, inside), cross + np.multiply.outer(inside, means)
-        return QuadraticLoss(gram, cross, np.sum(squares + means**2) / 2, dtype)
-    # What centring leaves of a constant column is rounding, and counts as nothing.
-    varies = np.diagonal(gram) > rounding(found.mean[:width], gram) ** 2
-    if not varies.all():
-        gram, cross = gram * np.outer(varies, varies), (varies * cross.T).T
-    spread = np.maximum(found.high[targets] - means, means - found.low[targets])
-    # So it does of a constant target.
-    kept = np.where(spread <= rounding(means, np.empty(0, dtype)), 0.0, 1.0)
-    return QuadraticLoss(gram, kept * cross, np.sum(kept * squares) / 2, dtype)
+    columns, products = width + np.asarray(targets), found.products / found.total
+    if intercept:  # what centring leaves of a constant column or target is rounding, and counts as nothing
+        varies = np.diagonal(products) > rounding(found.mean, products) ** 2
+        products *= np.outer(varies, varies)
+    else:
+        products += np.outer(found.mean, found.mean)
+    square = np.sum(np.diagonal(products)[columns])
+    return QuadraticLoss(products[:width, :width], products[:width, columns], square / 2, dtype)
 
 
 def mean_squared_losses(

@@ -8,34 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import (
-    as_array_of,
-    as_floating,
-    as_numpy,
-    concat,
-    device,
-    namespace,
-    scatter,
-    take,
-    to_device_of,
-)
+from ell12.backend import as_array_of, as_floating, as_numpy, concat, namespace, scatter, take, to_device_of
 from ell12.backend.number_types import Given_co
 from ell12.checks import check_numbers
 from ell12.losses.of_prediction import PredictionLoss
-from ell12.operators import adjoint, as_operator, has_columns
-from ell12.operators.centering import column_squares
-from ell12.operators.gram import weighted_gram
-from ell12.operators.linear_operator import (
+from ell12.operators import (
     ArrayOperator,
+    adjoint,
     adjoint_product,
+    as_operator,
     dtype_of,
     input_shape,
     output_shape,
     product,
     select_columns,
     sent_to_device_of,
-    stored_entries,
 )
+from ell12.operators.centering import column_squares
+from ell12.operators.gram import weighted_gram
 from ell12.protocols import Array, Point
 
 # Numbers of classes above this, and above twice the number of rows, are taken for names; as many labels
@@ -80,20 +70,11 @@ class Classwise(ArrayOperator):
         entries = np.arange(self.input_shape[0]) if self.entries is None else self.entries
         return entries // self.k, entries % self.k
 
-    @property
-    def stored_entries(self) -> float:
-        """Those of A."""
-        return stored_entries(self.A)
-
     def select_columns(self, columns: Array) -> Classwise:
         """The same operator on some entries of x, and on no more of A than they need."""
         features, classes = (part[np.asarray(columns)] for part in self.pairs)
         needed, position = np.unique(features, return_inverse=True)
         return Classwise(select_columns(self.A, needed), self.k, position * self.k + classes)
-
-    def __getitem__(self, rows: Any) -> Classwise:
-        """Some rows."""
-        return Classwise(self.A[rows], self.k, self.entries)
 
     def _apply(self, x: Array) -> Array:
         (n,) = input_shape(self.A)
@@ -160,7 +141,7 @@ class MultinomialLoss(PredictionLoss[Given_co]):
         p, weight = softmax(point.prediction), self._row_weight
         sizes = (*input_shape(left), *input_shape(right))
         if 0 in sizes:
-            return namespace(p).zeros(sizes, dtype=p.dtype, device=device(p))
+            return namespace(p).reshape(p[:0, :], sizes)
         own, other = _by_class(left), _by_class(right)
         rows = [
             concat([weighted_gram(A, weight * p[:, k] * ((k == c) - p[:, c]), B) for c, B, _ in other], 1)
@@ -187,11 +168,6 @@ class MultinomialLoss(PredictionLoss[Given_co]):
         return np.stack([as_numpy(square) for square in squares])[classes, features]
 
     @property
-    def has_columns(self) -> bool:  # type: ignore[override]
-        """Whether some columns of A cost less than all."""
-        return has_columns(self.A.A)
-
-    @property
     def _row_weight(self) -> Array:
         """The weight of each row, times the scale."""
         return self.scale * self._weighted(namespace(self.b).ones_like(self.b))[:, 0]
@@ -207,9 +183,9 @@ class MultinomialLoss(PredictionLoss[Given_co]):
         check_numbers(sample_weight=sample_weight)
         if np.ndim(sample_weight) != 1 or len(sample_weight) != self.b.shape[0]:
             raise ValueError(f"sample_weight must have shape ({self.b.shape[0]},), got {np.shape(sample_weight)}")
-        return super()._as_weights(self._beside_observations(as_array_of(sample_weight, self.b)))
+        return super()._as_weights(self._aligned(as_array_of(sample_weight, self.b)))
 
-    def _beside_observations(self, weight: Array) -> Array:
+    def _aligned(self, weight: Array) -> Array:
         xp = namespace(weight)
         return xp.broadcast_to(weight if weight.ndim == 2 else weight[:, None], self.b.shape)
 
@@ -257,11 +233,11 @@ def softmax(scores: Array) -> Array:
 
 
 def _by_class(A: Classwise) -> list[tuple[int, Any, Array]]:
-    """Each class with the columns of the matrix inside that belong to it, and the places of these in x."""
+    """Each class with the columns of the matrix inside that belong to it, and the indices of these in x."""
     features, classes = A.pairs
-    places = {int(k): np.flatnonzero(classes == k) for k in np.unique(classes)}
+    entries = {int(k): np.flatnonzero(classes == k) for k in np.unique(classes)}
     whole = np.arange(input_shape(A.A)[0])
     return [
         (k, A.A if np.array_equal(features[where], whole) else select_columns(A.A, features[where]), where)
-        for k, where in places.items()
+        for k, where in entries.items()
     ]

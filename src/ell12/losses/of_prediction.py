@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-from abc import abstractmethod
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, ClassVar, Generic, Self, overload
 
 import numpy as np
@@ -45,23 +45,19 @@ from ell12.operators.out_of_memory import as_columns
 from ell12.protocols import Array, ColumnLoss, Point
 
 
-class fact:
+def fact(compute: Callable[[Any], Any]) -> Any:
     """A property that follows from the data alone. It is computed once for a loss and all its sessions.
 
     Threads may compute it at the same time: they find the same.
     """
 
-    def __init__(self, compute: Callable[[Any], Any]) -> None:
-        self.compute, self.name, self.__doc__ = compute, compute.__name__, compute.__doc__
+    @wraps(compute)
+    def known(loss: Any) -> Any:
+        if compute.__name__ not in loss._facts:
+            loss._facts[compute.__name__] = compute(loss)
+        return loss._facts[compute.__name__]
 
-    def __get__(self, loss: Any, kind: type) -> Any:
-        """The fact."""
-        if loss is None:
-            return self
-        facts = loss._facts
-        if self.name not in facts:
-            facts[self.name] = self.compute(loss)
-        return facts[self.name]
+    return property(known)
 
 
 class Sessions:
@@ -69,6 +65,7 @@ class Sessions:
 
     _facts: dict[str, Any]
     _memory: Any = None  # of a session
+    _new_memory: Callable[[], Any]
 
     def __init__(self) -> None:
         self._facts = {}
@@ -80,10 +77,6 @@ class Sessions:
         session = copy.copy(self)
         session._memory = session._new_memory()
         return session
-
-    def _new_memory(self) -> Any:
-        """An empty memory."""
-        raise NotImplementedError
 
     def _derived(self, facts: dict[str, Any] | None = None, **parts: Any) -> Any:
         """A loss with other parts, which are trusted; it knows the given facts alone, and is no session."""
@@ -109,6 +102,10 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
     second_bound: ClassVar[float] = 1.0
     takes_complex: ClassVar[bool] = False
     takes_counts: ClassVar[bool] = False
+    # What a subclass defines, next to the protocol: the gradient with respect to the prediction, and the second
+    # derivative in each entry of x alone, the diagonal of the Hessian, or a bound on it.
+    slope: Callable[[Point], Array]
+    column_curvatures: Callable[[Point], Array]
 
     def __init__(self, A: Any, b: Given_co, *, sample_weight: Any = None, scale: float = 1.0) -> None:
         super().__init__()
@@ -128,7 +125,7 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
         loss = cls.__new__(cls)
         Sessions.__init__(loss)
         vars(loss).update(parts, A=A, b=b, scale=float(scale))
-        loss.sample_weight = None if sample_weight is None else loss._beside_observations(sample_weight)
+        loss.sample_weight = None if sample_weight is None else loss._aligned(sample_weight)
         return loss
 
     def __repr__(self) -> str:
@@ -240,7 +237,7 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
 
     def _ridge_solver(self, point: Point, weight: float) -> Callable[[Array], Array]:
         """Apply the inverse of the Hessian plus weight times the identity."""
-        return shifted_solver(self.hessian(point), weight)
+        return shifted_solver(self.hessian(point, None), weight)
 
     # Data
 
@@ -256,11 +253,11 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
         check_entries(b, "b")
         if self.takes_counts and bool(namespace(b).any(b < 0)):
             raise ValueError("b must hold counts, which are at least 0")
-        dtype = dtype_of(self.A)
-        complex_A = dtype is not None and "complex" in str(dtype)
-        if (complex_A or is_complex(b)) and not self.takes_complex:
-            raise TypeError(f"{type(self).__name__} needs real {'A' if complex_A else 'b'}, got complex numbers")
-        if str(b.dtype).endswith(("float64", "complex128")) and str(dtype).endswith(("float32", "complex64")):
+        dtype = str(dtype_of(self.A))
+        if ("complex" in dtype or is_complex(b)) and not self.takes_complex:
+            name = "A" if "complex" in dtype else "b"
+            raise TypeError(f"{type(self).__name__} needs real {name}, got complex numbers")
+        if precision(b) < 1e-8 and dtype.endswith(("float32", "complex64")):
             # A's precision decides: a float64 residual would make every product convert all of A.
             xp = namespace(b)
             return convert(b, xp.complex64 if is_complex(b) else xp.float32, "b")
@@ -274,9 +271,9 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
             raise ValueError(f"sample_weight must have shape {output_shape(self.A)}, got {tuple(weight.shape)}")
         if not all_finite(weight) or bool(namespace(weight).any(weight < 0)):
             raise ValueError("sample_weight must hold finite numbers >= 0 only")
-        return self._beside_observations(weight)
+        return self._aligned(weight)
 
-    def _beside_observations(self, weight: Array) -> Array:
+    def _aligned(self, weight: Array) -> Array:
         """The weights in a shape that broadcasts to that of b."""
         return namespace(weight).reshape(weight, (*weight.shape, *(1 for _ in self.b.shape[weight.ndim :])))
 
@@ -316,38 +313,16 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
         if self.sample_weight is not None:  # of several columns of weights the largest of each row
             xp = namespace(self.sample_weight)
             weight = xp.max(xp.reshape(self.sample_weight, (*rows, -1)), axis=-1)
-        wide, hidden = math.prod(rows) < math.prod(columns), not has_columns(self.A)
+        wide = math.prod(rows) < math.prod(columns)
 
         def gram(v: Array) -> Array:
             """``A' diag(w) A``, or the smaller matrix with the same eigenvalues."""
-            nonlocal hidden
-            image = product(self._adjoint, weight**0.5 * v) if wide else product(self.A, v)
-            if hidden:  # an operator shows its entries by the image of the first v alone, which is random
-                check_entries(image, "A")
-                hidden = False
-            return weight**0.5 * product(self.A, image) if wide else product(self._adjoint, weight * image)
+            if wide:
+                return weight**0.5 * product(self.A, product(self._adjoint, weight**0.5 * v))
+            return product(self._adjoint, weight * product(self.A, v))
 
-        start = np.random.default_rng(0).standard_normal(rows if wide else columns)
-        return largest_eigenvalue(gram, namespace(self.b).astype(as_array_of(start, self.b), self._x_dtype))
-
-    # What a subclass gives
-
-    @abstractmethod
-    def value(self, point: Point) -> float:
-        """The loss; no product."""
-
-    @abstractmethod
-    def slope(self, point: Point) -> Array:
-        """The gradient with respect to the prediction."""
-
-    @abstractmethod
-    def hessian(self, point: Point, columns: Array | None = None, others: Array | None = None) -> Array:
-        """The block of the Hessian with these rows and, unless others are named, columns; or all of it."""
-
-    @abstractmethod
-    def hessian_product(self, point: Point, columns: Array) -> Callable[[Array], Array]:
-        """The map ``v -> hessian(point, columns) v``, without that matrix."""
-
-    @abstractmethod
-    def column_curvatures(self, point: Point) -> Array:
-        """The second derivative in each entry of x alone, the diagonal of the Hessian, or a bound on it."""
+        start = as_array_of(np.random.default_rng(0).standard_normal(rows if wide else columns), self.b)
+        start = namespace(self.b).astype(start, self._x_dtype)
+        if not has_columns(self.A):  # an operator shows its entries by what it makes of random numbers alone
+            check_entries(product(self._adjoint if wide else self.A, start), "A")
+        return largest_eigenvalue(gram, start)

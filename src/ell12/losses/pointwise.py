@@ -13,7 +13,6 @@ from ell12.backend.number_types import Given_co
 from ell12.checks import check_entries, check_positive
 from ell12.losses.sum_over_rows import LinearLoss
 from ell12.operators import output_shape
-from ell12.operators.gram import ridge_solver
 from ell12.protocols import Array, Point
 
 
@@ -65,7 +64,7 @@ class SquaredLoss(LinearLoss[Given_co]):
     def proximal(self, weight: float) -> Callable[[Array, Array], Array]:
         """The map ``(q, start) -> argmin_v f(v) + weight/2 ||v - q||^2``: one factorization for all q."""
         origin = Point(self.start(), 0 * self.b)
-        invert = ridge_solver(self.A, self._row_curvature(origin), weight)
+        invert = self._ridge_solver(origin, weight)
         projection = -self.gradient(origin)
         return lambda q, _start: invert(projection + weight * q)
 
@@ -169,9 +168,7 @@ class HuberLoss(LinearLoss[Given_co]):
         return xp.where(size <= self.delta, 0.5 * size**2, self.delta * (size - 0.5 * self.delta))
 
     def _slope(self, prediction: Array) -> Array:
-        xp = namespace(prediction)
-        residual = prediction - self.b
-        return xp.where(xp.abs(residual) <= self.delta, residual, self.delta * xp.sign(residual))
+        return namespace(prediction).clip(prediction - self.b, -self.delta, self.delta)
 
     def _second(self, prediction: Array) -> Array:
         xp = namespace(prediction)
@@ -231,7 +228,7 @@ class PoissonLoss(LinearLoss[Given_co]):
         if tuple(offset.shape) != output_shape(self.A):
             raise ValueError(f"offset must have shape {output_shape(self.A)} to fit A, got {tuple(offset.shape)}")
         check_entries(offset, "offset")
-        return self._beside_observations(offset)
+        return self._aligned(offset)
 
     def _eta(self, prediction: Array) -> Array:
         return prediction if self.offset is None else prediction + self.offset

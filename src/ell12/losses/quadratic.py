@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ell12.backend import as_floating, as_numpy, inner, is_complex, max_abs, refuse_masked
+from ell12.backend import as_floating, as_numpy, inner, is_complex, max_abs
 from ell12.checks import is_finite_number
 from ell12.protocols import Array, ColumnLoss, Point
 
@@ -52,8 +52,6 @@ class QuadraticLoss(ColumnLoss):
     is_quadratic = True  # the Hessian is the same everywhere
 
     def __init__(self, G: Any, c: Any, constant: float = 0.0, dtype: Any = np.float64) -> None:
-        refuse_masked(G, "G")
-        refuse_masked(c, "c")
         self.G, self.c = _as_double(G, "G"), _as_double(c, "c")
         if self.c.ndim not in (1, 2) or self.G.shape != 2 * self.c.shape[:1]:
             raise ValueError(f"G must be square and fit c, got shapes {self.G.shape} and {self.c.shape}")
@@ -74,9 +72,7 @@ class QuadraticLoss(ColumnLoss):
         if not (math.isfinite(size) and math.isfinite(linear)):
             raise ValueError("G and c must hold finite numbers only")
         if 0 < size < limits.tiny:  # one over it overflows
-            raise ValueError(
-                f"G holds numbers up to {size:.3g}, too small for steps of length 1/G: rescale it first"
-            )
+            raise ValueError(f"G holds numbers up to {size:.3g}, too small for steps of 1/G: rescale it first")
         if linear > math.sqrt(limits.max / max(self.c.size, 1)) * max(math.sqrt(size), 1.0):
             raise ValueError(f"c holds numbers up to {linear:.3g}, too large for c'c/G: rescale it first")
         if self.G.size and self.G.diagonal().min() < -1e-6 * size:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import zip_longest
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,6 @@ from ell12.operators.gram import GRAM_COLUMNS
 from ell12.operators.krylov import largest_eigenvalue
 from ell12.protocols import Array, Batch, Loss, Point
 
-# A run remembers four points: nmAPG works with x, the one before, z and the extrapolated y.
-REMEMBERED = 4
-
 
 @dataclass(eq=False, slots=True)
 class VisitedPoint:
@@ -38,47 +36,48 @@ class VisitedPoint:
 
 @dataclass(frozen=True, slots=True)
 class PointCombination:
-    """What stands in for a prediction: of which places a point is a linear combination.
+    """What stands in for a prediction: a linear combination of visited points.
 
-    Predictions are as long as the rows and never leave the workers. What is known at the places serves instead:
-    the gradient of a squared loss is affine in x.
+    Predictions are as long as the rows and never leave the workers. What is known at visited points serves
+    instead: the gradient of a squared loss is affine in x.
     """
 
     factors: dict[VisitedPoint, float] = field(default_factory=dict)
 
     def __add__(self, other: PointCombination) -> PointCombination:
-        places = self.factors | other.factors
-        return PointCombination({p: self.factors.get(p, 0.0) + other.factors.get(p, 0.0) for p in places})
+        points = self.factors | other.factors
+        return PointCombination({p: self.factors.get(p, 0.0) + other.factors.get(p, 0.0) for p in points})
 
     def __rmul__(self, factor: float) -> PointCombination:
-        return PointCombination({place: factor * own for place, own in self.factors.items()})
+        return PointCombination({point: factor * own for point, own in self.factors.items()})
 
     def __sub__(self, other: PointCombination) -> PointCombination:
         return self + -1.0 * other
 
     def gradient(self) -> Array | None:
-        """An affine gradient here; None where it is not known at every place, or this is no affine combination."""
-        used = [(place, factor) for place, factor in self.factors.items() if factor != 0]
-        if abs(sum(factor for _, factor in used) - 1) > 1e-12 or any(place.gradient is None for place, _ in used):
+        """An affine gradient; None where it is not known at every point, or this is no affine combination."""
+        used = [(point, factor) for point, factor in self.factors.items() if factor != 0]
+        if abs(sum(factor for _, factor in used) - 1) > 1e-12 or any(point.gradient is None for point, _ in used):
             return None
-        return sum(factor * place.gradient for place, factor in used)
+        return sum(factor * point.gradient for point, factor in used)
 
 
 class VisitedPoints:
-    """The places where a run was lately, and the one where it is likely to go."""
+    """The last four points of a run, and the one that is likely the next.
+
+    nmAPG works with x, the one before, z and the extrapolated y.
+    """
 
     def __init__(self) -> None:
-        self.places: OrderedDict[bytes, VisitedPoint] = OrderedDict()
+        self.recent: list[VisitedPoint] = []  # replaced and never changed: threads may share a session
         self.announced: VisitedPoint | None = None
 
-    def place(self, x: Array) -> VisitedPoint:
-        """The place of x."""
-        key = as_numpy(x).tobytes()
-        place = self.places.pop(key, None) or VisitedPoint(x)
-        self.places[key] = place
-        while len(self.places) > REMEMBERED:
-            self.places.popitem(last=False)
-        return place
+    def at(self, x: Array) -> VisitedPoint:
+        """The visited point x, which may be new."""
+        same = (point for point in self.recent if np.array_equal(as_numpy(point.x), as_numpy(x)))
+        found = next(same, None) or VisitedPoint(x)
+        self.recent = [*(point for point in self.recent if point is not found), found][-4:]
+        return found
 
 
 class RowsLoss(Sessions, Loss):
@@ -132,30 +131,25 @@ class RowsLoss(Sessions, Loss):
         self._hold(stream, stream.kind, stream.start, 1 / stream.weight if scale is None else stream.scale)
 
     @classmethod
-    def over(cls, blocks: Any, kind: BlockKind, dtype: Any, scale: float, **options: Any) -> RowsLoss:
+    def over(
+        cls, blocks: Any, kind: BlockKind, dtype: Any, scale: float, gram: Any = None, **parts: Any
+    ) -> RowsLoss:
         """The loss over the blocks of an executor, such as `ell12.distributed.executor.Blocks`."""
         loss = cls.__new__(cls)
-        loss._hold(blocks, kind, np.zeros(kind.size, dtype), scale, **options)
+        loss._hold(blocks, kind, np.zeros(kind.size, dtype), scale, **parts)
+        loss._facts = {} if gram is None else {"_gram": gram}
         return loss
 
     def _hold(
-        self,
-        blocks: Any,
-        kind: BlockKind,
-        zeros: Array,
-        scale: float,
-        target: Any = None,
-        substitution: tuple[Any, Any] = (None, 0.0),
-        gram: Array | None = None,
+        self, blocks: Any, kind: BlockKind, zeros: Array, scale: float, target: Any = None, centre: Any = None
     ) -> None:
         super().__init__()
         self.blocks, self.kind, self.scale, self.target = blocks, kind, scale, target
-        self._matrix, self._offset = substitution
+        nothing: Any = (None, 0.0)
+        self._matrix, self._offset = centre or nothing
         self._map = scipy.sparse.eye_array(kind.size, format="csr") if self._matrix is None else self._matrix
         self._zeros = zeros if self._matrix is None else np.zeros(self._map.shape[1], zeros.dtype)
         self._affine = issubclass(kind.loss, SquaredLoss)
-        if gram is not None:
-            self._facts["_gram"] = gram
 
     def __repr__(self) -> str:
         return f"RowsLoss({self.kind.loss.__name__} over {self.blocks!r}, scale={self.scale:g})"
@@ -167,7 +161,7 @@ class RowsLoss(Sessions, Loss):
 
     def point(self, x: Array) -> Point:
         """``x`` and a stand-in for its prediction; no pass."""
-        return Point(x, PointCombination({self._place(x): 1.0}))
+        return Point(x, PointCombination({self._visited(x): 1.0}))
 
     def start(self) -> Array:
         """Zeros."""
@@ -217,36 +211,36 @@ class RowsLoss(Sessions, Loss):
     def announce(self, make_point: Callable[..., Point], *arguments: Any) -> None:
         """Say where a gradient is likely asked for soon: the next pass goes to ``make_point(*arguments)`` too."""
         if not self._affine and self._memory is not None:
-            self._memory.announced = self._place(make_point(*arguments).x)
+            self._memory.announced = self._visited(make_point(*arguments).x)
 
-    def _place(self, x: Array) -> VisitedPoint:
-        """The place of x, the same as before if a session was there lately."""
-        return VisitedPoint(x) if self._memory is None else self._memory.place(x)
+    def _visited(self, x: Array) -> VisitedPoint:
+        """The visited point x, the same as before if the session had it lately."""
+        return VisitedPoint(x) if self._memory is None else self._memory.at(x)
 
     def _new_memory(self) -> VisitedPoints:
         return VisitedPoints()
 
     def _known(self, point: Point) -> VisitedPoint:
-        """The place of a point, evaluated."""
+        """The visited point of a point, evaluated."""
         factors, memory = point.prediction.factors, self._memory
         single = len(factors) == 1 and next(iter(factors.values())) == 1
-        place = next(iter(factors)) if single else self._place(point.x)
-        if place.gradient is None:
-            places = [place]
+        found = next(iter(factors)) if single else self._visited(point.x)
+        if found.gradient is None:
+            points = [found]
             if memory is not None:
                 ahead, memory.announced = memory.announced, None
-                places += [ahead] if ahead not in (None, place) and ahead.gradient is None else []
-            self._evaluate(places)
-        return place
+                points += [ahead] if ahead not in (None, found) and ahead.gradient is None else []
+            self._evaluate(points)
+        return found
 
-    def _evaluate(self, places: list[VisitedPoint]) -> None:
+    def _evaluate(self, visited: list[VisitedPoint]) -> None:
         """One pass."""
         matrix = self._map
-        points = np.stack([matrix @ as_numpy(place.x) + self._offset for place in places])
+        points = np.stack([matrix @ as_numpy(point.x) + self._offset for point in visited])
         found = self.blocks.total("gradient", evaluate, self._as_here(points), self.target)
-        for place, value, gradient in zip(places, found[:, 0], found[:, 1:], strict=True):
-            place.value = self.scale * float(value)
-            place.gradient = as_array_of(self._as_here(self.scale * (matrix.T @ gradient)), self._zeros)
+        for point, value, gradient in zip(visited, found[:, 0], found[:, 1:], strict=True):
+            point.value = self.scale * float(value)
+            point.gradient = as_array_of(self._as_here(self.scale * (matrix.T @ gradient)), self._zeros)
 
     def _as_here(self, values: Array) -> Array:
         """NumPy numbers in the precision of x."""
@@ -288,9 +282,7 @@ class Stream:
     def __init__(self, chunks: Any, loss: Any, options: dict[str, Any]) -> None:
         check_kind(loss)
         if not callable(chunks) and not isinstance(chunks, Iterable):
-            raise TypeError(
-                f"blocks must be an iterable or a function that returns one, got {type(chunks).__name__}"
-            )
+            raise TypeError(f"blocks must be an iterable or a function of one, got {type(chunks).__name__}")
         with naming("blocks"):  # an array of no axes passes for an iterable
             used_up = not callable(chunks) and iter(chunks) is chunks  # by a first pass
         if used_up:
@@ -298,29 +290,24 @@ class Stream:
         self.chunks, self.passes = chunks, 0
         self.options, self.rows, self.weight = options, [], 0.0
         self.kind = BlockKind(loss, {name: v for name, v in options.items() if name != "scale"}, 0, False)
-        start: Any = None
+        starts: list[Any] = []
         for whole in self._losses():
             self.rows.append(whole.b.shape[0])
             self.weight += self.rows[-1] if whole.sample_weight is None else float(whole.sample_weight.sum())
-            own, self.scale = whole.start(), whole.scale
-            start = own if start is None else start
-            if own.shape != start.shape:
-                sizes = f"{own.shape[0]} columns, where the first has {start.shape[0]}"
-                raise ValueError(f"block {len(self.rows) - 1}: it has {sizes}")
+            self.scale, starts = whole.scale, [*starts[:1], whole.start()]
+            first, last = len(starts[0]), len(starts[-1])
+            if first != last:
+                raise ValueError(f"block {len(self.rows) - 1}: it has {last} columns, where the first has {first}")
         if self.weight == 0:
             raise ValueError("blocks hold no rows of positive weight")
-        self.start, self.kind = start, BlockKind(loss, self.kind.options, start.shape[0], False)
+        self.start, self.kind = starts[0], BlockKind(loss, self.kind.options, first, False)
 
     def __repr__(self) -> str:
         return f"{len(self.rows)} blocks"
 
     def total(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ARG002
         """``sum_i function(block_i, *arguments)``: one pass."""
-        total = None
-        for _, block in self.loaded():
-            part = function(block, *arguments)
-            total = part if total is None else total + part
-        return total
+        return reduce(add, (function(block, *arguments) for _, block in self.loaded()))
 
     def loaded(self, random: Any = None) -> Iterator[tuple[int, Block]]:  # noqa: ARG002
         """The blocks with their numbers, in their order, as many and as long as they were at first."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
@@ -12,10 +11,9 @@ import numpy as np
 from ell12.backend import as_array_of, as_numpy, device, is_array, is_mapped, namespace, on_accelerator
 from ell12.backend.number_types import Given_co
 from ell12.losses.of_prediction import PredictionLoss, fact
-from ell12.operators import adjoint, input_shape, output_shape, select_columns, stored_entries
+from ell12.operators import ColumnSelection, adjoint, input_shape, output_shape, select_columns, stored_entries
 from ell12.operators.centering import column_squares
-from ell12.operators.gram import ridge_solver, weighted_gram
-from ell12.operators.linear_operator import ColumnSelection
+from ell12.operators.gram import SMALL, ridge_solver, weighted_gram
 from ell12.protocols import Array, Batch, ColumnLoss, Point, Wrapper
 
 
@@ -32,14 +30,14 @@ class LinearLoss(PredictionLoss[Given_co]):
     """
 
     row_parts: ClassVar[tuple[str, ...]] = ("b", "sample_weight")  # what has one number, or row, for each row of A
+    # What a subclass defines, methods of the prediction: the loss of each, its first and its second derivative.
+    _pointwise: Callable[[Array], Array]
+    _slope: Callable[[Array], Array]
+    _second: Callable[[Array], Array]
 
     def value(self, point: Point) -> float:
         """The loss; no product."""
         return self.scale * float(namespace(self.b).sum(self._weighted(self._pointwise(point.prediction))))
-
-    def values(self, point: Point) -> Array:
-        """The loss of each column of a prediction of several right-hand sides; no product."""
-        return self.scale * namespace(self.b).sum(self._weighted(self._pointwise(point.prediction)), axis=0)
 
     def slope(self, point: Point) -> Array:
         """The gradient with respect to the prediction."""
@@ -54,10 +52,11 @@ class LinearLoss(PredictionLoss[Given_co]):
         parts = {name: getattr(self, name) for name in self.row_parts}
         columns = {name: part[:, None] for name, part in parts.items() if part is not None}
         wide, point = self._derived({"_adjoint": self._adjoint}, **columns), Point(None, predictions)
+        values = self.scale * namespace(self.b).sum(wide._weighted(wide._pointwise(predictions)), axis=0)
         if self.out_of_memory:
-            return wide.values(point), *self.A.products(wide.slope(point), least)
+            return values, *self.A.products(wide.slope(point), least)
         gradients = wide.gradient(point)
-        return wide.values(point), np.arange(gradients.shape[0]), gradients
+        return values, np.arange(gradients.shape[0]), gradients
 
     def curvature(self, point: Point) -> Array:
         """The second derivative with respect to each prediction: the Hessian is ``A' diag(curvature) A``."""
@@ -83,7 +82,7 @@ class LinearLoss(PredictionLoss[Given_co]):
 
     def on_host(self) -> Any:
         """The same loss for unknowns that are NumPy vectors: large data on a GPU stay there."""
-        if not is_array(self.A) or (on_accelerator(self.A) and math.prod(self.A.shape) > FETCHED_WHOLE):
+        if not is_array(self.A) or (on_accelerator(self.A) and math.prod(self.A.shape) > SMALL):
             return HostView(self)
         parts = {name: getattr(self, name) for name in ("A", *self.row_parts)}
         arrays: dict[str, Any] = {name: as_numpy(part) for name, part in parts.items() if part is not None}
@@ -96,20 +95,15 @@ class LinearLoss(PredictionLoss[Given_co]):
         a session computes every entry once while the curvature stays the same.
         """
         curvature = self._row_curvature(point)
-        if self.out_of_memory:  # all columns together, where the operator would be asked for one after the other
-            columns = np.arange(input_shape(self.A)[0]) if columns is None else columns
-        elif columns is None or (others is None and not self.is_quadratic and self._are_all(columns)):
-            return weighted_gram(self.A, curvature)
+        if columns is None:
+            # All together, where columns out of memory would be asked for one after the other.
+            A = select_columns(self.A, range(input_shape(self.A)[0])) if self.out_of_memory else self.A
+            return weighted_gram(A, curvature)
         if others is not None:
             return weighted_gram(select_columns(self.A, columns), curvature, select_columns(self.A, others))
         if self._memory is not None:
             return self._memory.gram(curvature, columns)
         return weighted_gram(select_columns(self.A, columns), curvature)
-
-    def _are_all(self, columns: Array) -> bool:
-        """Whether these are all entries of x, in their order."""
-        size = math.prod(input_shape(self.A))
-        return len(columns) == size and bool(np.array_equal(columns, np.arange(size)))
 
     def hessian_product(self, point: Point, columns: Array) -> Callable[[Array], Array]:
         """The map ``v -> hessian(point, columns) v``: two products with these columns, and no matrix."""
@@ -143,32 +137,12 @@ class LinearLoss(PredictionLoss[Given_co]):
             raise ValueError("each right-hand side b has a Hessian of its own here; solve for one at a time")
         return rows[:, 0]
 
-    # What a subclass gives
-
-    @abstractmethod
-    def _pointwise(self, prediction: Array) -> Array:
-        """The loss of each prediction."""
-
-    @abstractmethod
-    def _slope(self, prediction: Array) -> Array:
-        """Its first derivative."""
-
-    @abstractmethod
-    def _second(self, prediction: Array) -> Array:
-        """Its second derivative."""
-
 
 def check_kind(loss: Any) -> None:
     """Raise unless a loss is given as a class such as SquaredLoss, to be made of rows yet to come."""
-    if isinstance(loss, type) and issubclass(loss, PredictionLoss) and not issubclass(loss, LinearLoss):
-        raise TypeError(f"{loss.__name__} joins several predictions: it is not made of chunks of rows")
     if not isinstance(loss, type) or not issubclass(loss, LinearLoss):
-        raise TypeError(f"the loss must be a class such as SquaredLoss, got {loss!r}")
-
-
-# Up to this number of entries all of A is fetched once: some milliseconds, less than the many small calls that a
-# small problem would make of the device. It is also where `ell12.WorkingSet` may follow exact paths.
-FETCHED_WHOLE = 2**21
+        name = loss.__name__ if isinstance(loss, type) else repr(loss)
+        raise TypeError(f"the loss must be a class such as SquaredLoss, a sum over rows; got {name}")
 
 
 class HostView(Wrapper, ColumnLoss):
@@ -203,10 +177,6 @@ class HostView(Wrapper, ColumnLoss):
     def wrapped(self) -> Any:
         """The loss on the device."""
         return self._loss
-
-    def for_run(self) -> HostView:
-        """The view itself, which holds a session."""
-        return self
 
     def start(self) -> Array:
         """Zeros."""

@@ -27,7 +27,7 @@ from ell12.protocols import (
     offers,
 )
 from ell12.solvers import GroupNewton, NonmonotoneAPG, WorkingSet
-from ell12.solvers.proximal_step import BackOff, first_step, known_lipschitz, rise
+from ell12.solvers.proximal_step import LONGEST, first_step, known_lipschitz, rise
 
 DEFAULTS = (WorkingSet(), GroupNewton(), NonmonotoneAPG())  # the fastest first; what each needs, it says itself
 
@@ -95,7 +95,7 @@ def minimize(
     recorder = _Recorder(session, penalty, start, run, saved, file)
     status = Status.STOPPED
     try:
-        status = _run(recorder, _iterates(solver, session, penalty, start), tol, max_iter, run)
+        status = _run(recorder, iter(solver.iterates(session, penalty, start)), tol, max_iter, run)
     except KeyboardInterrupt:
         pass
     except DataUnavailable as error:
@@ -151,42 +151,24 @@ def certificate(loss: Loss, penalty: Any, point: Point, gradient: Array | None =
 
 def _run(recorder: _Recorder, iterates: Iterator[Iterate | None], tol: float, max_iter: int, run: Run) -> Status:
     """Advance the iterates until something ends the run."""
-    look, stall = BackOff(), Stall()
-    for _ in range(recorder.n_iter, max_iter):
+    due, pause, stall = 0, 1, Stall()
+    for n in range(recorder.n_iter, max_iter):
         iterate = recorder.advance(iterates, run.max_seconds)
         if isinstance(iterate, Status):
             return iterate
-        if not math.isfinite(iterate.objective):
-            return Status.NOT_FINITE
-        if look.is_due() and recorder.last("optimality") <= tol:
-            verdict = _verdict(recorder, iterate, tol)
-            if verdict is not None:
-                return verdict
-            look.record(False)  # the solver's estimate was too optimistic: let it work before paying again
+        if n >= due and recorder.history["optimality"][-1] <= tol:
+            if recorder.certify(iterate) <= tol or iterate.rank_bound:
+                return Status.CONVERGED if recorder.stationarity <= tol else Status.RANK_CAPPED
+            # The solver's estimate was too optimistic: let it work before paying again.
+            due, pause = n + pause, min(2 * pause, LONGEST)
         state = iterate.optimality, iterate.objective, recorder.value_rounding, iterate.no_progress
-        stalled = tol > 0 and stall.is_long(*state)
-        if stalled and recorder.is_at_rounding(iterate):
+        if tol > 0 and stall.is_long(*state) and recorder.is_at_rounding(iterate):
             return Status.ROUNDING
-        limit = _limit(recorder, run)
-        if limit is not None:
-            return limit
+        if recorder.show(run):
+            return Status.STOPPED
+        if recorder.history["seconds"][-1] >= run.max_seconds:
+            return Status.MAX_SECONDS
     return Status.MAX_ITER
-
-
-def _limit(recorder: _Recorder, run: Run) -> Status | None:
-    """Whether the caller or the clock ends the run."""
-    if run.verbose:
-        recorder.show()
-    if run.ends(recorder.history):
-        return Status.STOPPED
-    return Status.MAX_SECONDS if recorder.last("seconds") >= run.max_seconds else None
-
-
-def _verdict(recorder: _Recorder, iterate: Iterate, tol: float) -> Status | None:
-    """Whether an iterate that its solver thinks well of ends the run."""
-    if recorder.certify(iterate) <= tol:
-        return Status.CONVERGED
-    return Status.RANK_CAPPED if iterate.rank_bound else None
 
 
 class _Recorder:
@@ -198,8 +180,8 @@ class _Recorder:
         penalty: Penalty,
         start: Point,
         run: Run,
-        saved: Saved | None = None,
-        file: CheckpointFile | None = None,
+        saved: Saved | None,
+        file: CheckpointFile | None,
     ) -> None:
         self.loss, self.penalty, self.measure, self.file = loss, penalty, dict(run.measure or {}), file
         self.methods = [("", 0)]
@@ -213,12 +195,12 @@ class _Recorder:
         self.history: History = {name: [] for name in names}
         if file is not None:
             file.check_writable(start.x, self.history)
-        if saved is not None:
-            self._continue(saved, objective)
         self.best = self.certified = self.steadiest = Iterate(start, objective, math.inf)
-        self.stationarity: float | None = None
+        self.stationarity = math.nan  # of the certified iterate, once there is one
         if saved is None:
             self._record(self.best, 0.0, 0.0)
+        else:
+            self._continue(saved, objective)
 
     @property
     def n_iter(self) -> int:
@@ -227,7 +209,7 @@ class _Recorder:
 
     def advance(self, iterates: Iterator[Iterate | None], max_seconds: float) -> Iterate | Status:
         """The next iterate, or why there is none; only what the solver does is timed."""
-        wall, cpu, earlier = time.perf_counter(), time.process_time(), self.last("seconds")
+        wall, cpu, earlier = time.perf_counter(), time.process_time(), self.history["seconds"][-1]
         iterate = next(iterates, Status.ENDED)
         while iterate is None:  # within a long step
             if earlier + time.perf_counter() - wall >= max_seconds:
@@ -235,8 +217,11 @@ class _Recorder:
             iterate = next(iterates, Status.ENDED)
         if isinstance(iterate, Status):
             return iterate
-        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-        self._record(iterate, earlier + wall, self.last("cpu_seconds") + cpu)
+        wall, cpu = (
+            earlier + time.perf_counter() - wall,
+            self.history["cpu_seconds"][-1] + time.process_time() - cpu,
+        )
+        self._record(iterate, wall, cpu)
         if iterate.objective < self.best.objective:
             self.best = iterate
         bound = self.best.objective + self.value_rounding
@@ -248,14 +233,16 @@ class _Recorder:
             self.methods.append((iterate.method, self.n_iter))
         if self.file is not None and self.file.due:
             self.save()
-        return iterate
+        return iterate if math.isfinite(iterate.objective) else Status.NOT_FINITE
 
-    def show(self) -> None:
-        """Print a line of progress, one in a second."""
-        now, before = (int(seconds) for seconds in self.history["seconds"][:-3:-1])
-        if now > before or self.n_iter == 1:
-            numbers = f"objective {self.last('objective'):.6g}, stationarity about {self.last('optimality'):.2g}"
-            print(f"ell12: iteration {self.n_iter}, {numbers}, {self.last('seconds'):.3g} s")
+    def show(self, run: Run) -> bool:
+        """Print a line of progress, one in a second, if asked to; return whether the callback ends the run."""
+        before, now = self.history["seconds"][-2:]
+        if run.verbose and (int(now) > int(before) or self.n_iter == 1):
+            last = {name: column[-1] for name, column in self.history.items()}
+            numbers = f"objective {last['objective']:.6g}, stationarity about {last['optimality']:.2g}"
+            print(f"ell12: iteration {self.n_iter}, {numbers}, {now:.3g} s")
+        return run.ends(self.history)
 
     def save(self, *, last: bool = False) -> None:
         """Write the best iterate and the history to the checkpoint, if there is one."""
@@ -299,30 +286,19 @@ class _Recorder:
         """How far rounding can lift the best objective, by the terms that a value sums."""
         return self.rounding * max(abs(self.best.objective), self.constant)
 
-    def last(self, name: str) -> float:
-        """The latest entry of a column."""
-        return self.history[name][-1]
-
     def result(self, status: Status, tol: float, solver: Any) -> Result:
         """The certified iterate of a run that it ended, the best of any other."""
         final = self.certified if status in _CERTIFIED else self.best
-        reached = self.stationarity if self.certified is final else None
-        if reached is None and final.exact:
+        reached = self.stationarity if self.certified is final else math.nan
+        if math.isnan(reached) and final.exact:
             reached = final.optimality / self.unit
-        if reached is None:
-            lost = status is Status.DATA_LOST
-            reached = math.nan if lost else stationarity(self.loss, self.penalty, final.point)
-        name = type(solver).__name__
-        return Result(
-            x=final.point.x,
-            objective=final.objective,
-            stationarity=reached,
-            status=status,
-            n_iter=self.n_iter,
-            tol=tol,
-            solver=", ".join([name, *(f"{method} from {k} on" for method, k in self.methods if method)]),
-            history=self._whole_rows(),
+        elif math.isnan(reached) and status is not Status.DATA_LOST:
+            reached = stationarity(self.loss, self.penalty, final.point)
+        name = ", ".join(
+            [type(solver).__name__, *(f"{method} from {k} on" for method, k in self.methods if method)]
         )
+        numbers = final.objective, reached, status, self.n_iter, tol
+        return Result(final.point.x, *numbers, name, self._whole_rows())
 
     def _whole_rows(self) -> History:
         return {name: column[: self.n_iter + 1] for name, column in self.history.items()}
@@ -349,20 +325,11 @@ class _Recorder:
 
 def _chosen(solver: Any, loss: Any, penalty: Any, start: Point) -> Any:
     """The solver, if its needs are met; without one, the first of `DEFAULTS` whose needs are."""
-    candidates = DEFAULTS if solver is None else (solver,)
-    reasons = [unmet(candidate, loss, penalty, start.x) for candidate in candidates]
-    for candidate, reason in zip(candidates, reasons, strict=True):
+    for candidate in DEFAULTS if solver is None else (solver,):
+        reason = unmet(candidate, loss, penalty, start.x)
         if not reason:
             return candidate
-    raise TypeError(reasons[-1])
-
-
-def _iterates(solver: Any, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
-    found = solver.iterates(loss, penalty, start)
-    if not isinstance(found, Iterator):
-        name = type(solver).__name__
-        raise TypeError(f"{name}.iterates must be a generator or return an iterator, got {type(found).__name__}")
-    return found
+    raise TypeError(reason)
 
 
 def check_problem(loss: Any, penalty: Any, solver: Any = None) -> None:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 from zipfile import ZipFile
 
 import numpy as np
 
-from ell12.backend import as_numpy, is_number, to_device_of
-from ell12.checks import check_flags
+from ell12.backend import as_numpy, to_device_of
+from ell12.checks import check_flags, check_scalars
 from ell12.minimization.result import History
 from ell12.protocols import Array
 
@@ -48,8 +47,7 @@ class Checkpoint:
         check_flags(resume=self.resume)
         if not isinstance(self.path, str | os.PathLike):
             raise TypeError(f"path of a checkpoint must be that of a file, got {self.path!r}")
-        if not is_number(self.seconds) or not 0 <= self.seconds < math.inf:
-            raise ValueError(f"seconds of a checkpoint must be a finite number >= 0, got {self.seconds!r}")
+        check_scalars(seconds=self.seconds)
 
 
 @dataclass(frozen=True)
@@ -88,8 +86,7 @@ class Run:
 
     def __post_init__(self) -> None:
         check_flags(verbose=self.verbose)
-        if not is_number(self.max_seconds) or not self.max_seconds >= 0:
-            raise ValueError(f"max_seconds must be a number >= 0, got {self.max_seconds!r}")
+        check_scalars(infinite=True, max_seconds=self.max_seconds)
         if self.measure is not None and not isinstance(self.measure, Mapping):
             raise TypeError(f"measure must be a dict of functions of x, got {self.measure!r}")
         if self.callback is not None and (isinstance(self.callback, type) or not callable(self.callback)):
@@ -103,10 +100,9 @@ class Run:
         """The same for one of ``count`` problems: each has a checkpoint ``name-0.npz``, ``name-1.npz``, ..."""
         if self.checkpoint is None or count == 1:
             return self
-        checkpoint: Any = self.checkpoint
-        path = Path(checkpoint.path)
+        path = Path(self.checkpoint.path)  # type: ignore[union-attr]
         path = path.with_name(f"{path.stem}-{number}{path.suffix}")
-        return dataclasses.replace(self, checkpoint=dataclasses.replace(checkpoint, path=path))
+        return replace(self, checkpoint=replace(self.checkpoint, path=path))  # type: ignore[type-var]
 
     def ends(self, history: History) -> bool:
         """Whether the callback ends the run."""
@@ -191,7 +187,7 @@ class CheckpointFile:
             history = {name[8:]: saved[name].tolist() for name in saved if name.startswith("history.")}
             parts = {name: to_device_of(saved[f"x.{name}"], part, "x") for name, part in _parts(zero).items()}
             kind: Any = type(zero)
-            x = kind(**parts) if dataclasses.is_dataclass(zero) else parts["array"]
+            x = kind(**parts) if is_dataclass(zero) else parts["array"]
             found = Saved(x, float(saved["objective"]), history)
             if len({len(column) for column in [history["objective"], *history.values()]}) != 1:
                 raise ValueError("the columns of its history are not equally long")
@@ -216,6 +212,6 @@ class CheckpointFile:
 
 def _parts(x: Any) -> dict[str, Array]:
     """The arrays that make up x: itself, or the fields of a factored matrix."""
-    if dataclasses.is_dataclass(x):
-        return {field.name: getattr(x, field.name) for field in dataclasses.fields(x) if field.init}
+    if is_dataclass(x):
+        return {field.name: getattr(x, field.name) for field in fields(x) if field.init}
     return {"array": x}

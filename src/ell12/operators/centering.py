@@ -9,18 +9,8 @@ import numpy as np
 import scipy.sparse
 
 from ell12.backend import is_array, is_numpy
-from ell12.operators.column_sources import BLOCK
-from ell12.operators.gram import by_rows, weighted_gram
-from ell12.operators.linear_operator import (
-    ArrayOperator,
-    adjoint,
-    dtype_of,
-    input_shape,
-    is_out_of_memory,
-    output_shape,
-    select_columns,
-    stored_entries,
-)
+from ell12.operators import ArrayOperator, adjoint, input_shape, is_out_of_memory, output_shape, select_columns
+from ell12.operators.gram import by_rows, column_sums, weighted_gram
 from ell12.protocols import Array
 
 
@@ -57,10 +47,8 @@ class CenteredColumns(ArrayOperator):
     empty: Any = None
 
     def __post_init__(self) -> None:
-        (n,) = input_shape(self.A)
-        if np.shape(self.means) != (n,):
-            raise ValueError(f"means must have shape ({n},) to fit A, got {np.shape(self.means)}")
-        self._set(input_shape=(n + self._extra,), output_shape=output_shape(self.A), dtype=dtype_of(self.A))
+        n = len(self.means) + self._extra
+        self._set(input_shape=(n,), output_shape=output_shape(self.A), dtype=self.A.dtype)
         self._set(takes_columns=True)
 
     def _apply(self, x: Array) -> Array:
@@ -100,8 +88,7 @@ class CenteredColumns(ArrayOperator):
 
         Those of a source that gives dense ones are centred in memory.
         """
-        (n,) = input_shape(self.A)
-        inside = columns[columns < n]
+        inside = columns[columns < self.means.size]
         empty = None if self.empty is None else self.empty[inside]
         A = select_columns(self.A, inside)
         constant = self.constant if inside.size < columns.size else 0.0
@@ -113,11 +100,6 @@ class CenteredColumns(ArrayOperator):
         if empty is not None:
             A[:, empty] = 0
         return np.append(A, np.full((A.shape[0], 1), constant, A.dtype), axis=1) if constant else A
-
-    @property
-    def stored_entries(self) -> float:
-        """Those of A."""
-        return stored_entries(self.A)
 
     def by_rows(self) -> CenteredColumns:
         """The same, its columns stored by rows where their Gram matrix is faster so."""
@@ -178,48 +160,18 @@ def column_squares(A: Any, weight: Array) -> Array:
     if is_array(A):
         return weight @ (A * A)
     total, centred = weight.sum(), isinstance(A, CenteredColumns)
-    if is_out_of_memory(A):
-        found, squares = (A.A if centred else A).moments(weight)
-        squares = squares + total * (found - A.means if centred else found) ** 2
-        squares = (A._without_empty(squares) if centred else squares).astype(A.dtype, copy=False)
-        return np.append(squares, A.constant**2 * total) if centred and A.constant else squares
-    if not centred:
+    if not centred and not is_out_of_memory(A):
         return np.ones(input_shape(A))
-    raw = column_squares(A.A, weight)
-    squares = raw - 2 * A.means * (adjoint(A.A) @ weight) + total * A.means**2
-    # What the subtraction leaves of a constant column is rounding.
-    rounding = 100 * np.finfo(squares.dtype).eps * raw
-    squares = A._without_empty(np.where(squares > rounding, squares, 0))
+    inside, means = (A.A, A.means) if centred else (A, 0.0)
+    if is_out_of_memory(A):
+        found, squares = inside.moments(weight)
+        squares = (squares + total * (found - means) ** 2).astype(A.dtype, copy=False)
+    else:
+        raw = column_squares(inside, weight)
+        squares = raw - 2 * means * (adjoint(inside) @ weight) + total * means**2
+        # What the subtraction leaves of a constant column is rounding.
+        squares = np.where(squares > 100 * np.finfo(squares.dtype).eps * raw, squares, 0)
+    if not centred:
+        return squares
+    squares = A._without_empty(squares)
     return np.append(squares, A.constant**2 * total) if A.constant else squares
-
-
-def column_sums(A: Any, weight: Array, *, square: bool = False) -> Array:
-    """``sum_i weight_i A_ij`` for each column j of a sparse matrix, or of the squares, in double precision.
-
-    No copy of all of A is made, whatever its precision.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import scipy
-    >>> from ell12.operators.centering import column_sums
-    >>> column_sums(scipy.sparse.csc_array([[1.0, 2.0], [3.0, 0.0]]), np.array([1.0, 0.5]), square=True)
-    array([5.5, 4. ])
-    """
-    weight = weight.astype(np.result_type(weight.dtype, np.float64), copy=False)
-    sums = np.zeros(A.shape[1], dtype=np.result_type(A.dtype, weight.dtype))
-    by_columns, ends = A.format == "csc", A.indptr
-    first, count = 0, ends.size - 1
-    while first < count:
-        last = max(first + 1, int(np.searchsorted(ends, int(ends[first]) + BLOCK, side="right")) - 1)
-        some = slice(ends[first], ends[last])
-        values = A.data[some].astype(sums.dtype)
-        values *= values if square else 1
-        shape = (last - first, A.shape[0] if by_columns else A.shape[1])
-        part = scipy.sparse.csr_array((values, A.indices[some], ends[first : last + 1] - ends[first]), shape=shape)
-        if by_columns:
-            sums[first:last] = part @ weight
-        else:
-            sums += part.T @ weight[first:last]
-        first = last
-    return sums

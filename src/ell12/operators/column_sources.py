@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-import secrets
-import shutil
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from itertools import starmap
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,11 +17,12 @@ import scipy.sparse
 
 from ell12.backend import all_finite, square_fits
 from ell12.checks import check_container, check_entries
-from ell12.operators.linear_operator import stored
+from ell12.operators import stored
 from ell12.protocols import Array, ColumnSource, offers
 
 # A source is asked for blocks of about this many numbers, 32 MB in double precision: few enough for memory, enough
-# that a call of a source written in Python costs little compared with its work.
+# that a call of a source written in Python costs little compared with its work. Solutions of a path side by side
+# have at most as many entries, and a grid as many strengths (tests/laws/test_memory).
 BLOCK = 2**22
 # Blocks of small numbers are converted and multiplied in pieces of this many numbers, 512 kB in double precision.
 # Of int8, one thread took 0.5 ns an entry for 2^16 and 2^17, and 0.65 for 2^20, which caches no longer hold.
@@ -60,23 +59,19 @@ def as_source(source: Any) -> Any:
     )
 
 
-def save_columns(source: Any, path: str | os.PathLike[str], block: int) -> None:
+def save(source: Any, path: str | os.PathLike[str], block: int) -> None:
     """Write a source to a file in Fortran order or, of a sparse matrix, to a folder, by blocks of columns."""
     path = Path(path)
     if path.exists():
         raise FileExistsError(f"{path} exists: columns are written to a new path")
     source = as_source(source)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
-    try:
+    with TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
+        whole = Path(folder) / path.name
         if scipy.sparse.issparse(getattr(source, "matrix", None)):
-            _write_sparse(source.matrix, temporary)
+            _write_sparse(source.matrix, whole)
         else:
-            _write_dense(source, temporary, block)
-        os.replace(temporary, path)  # so that nobody ever sees half of it
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.unlink(missing_ok=True)
-        raise
+            _write_dense(source, whole, block)
+        os.replace(whole, path)  # so that nobody ever sees half of it
 
 
 def _write_dense(source: Any, path: Path, block: int) -> None:
@@ -175,15 +170,6 @@ def _rows_of(block: Any, rows: Array) -> Any:
     return np.take(block.T, rows, axis=1).T  # within columns, which stay in one piece
 
 
-@contextmanager
-def _naming_columns(first: int, last: int) -> Iterator[None]:
-    """Errors of reading say which columns were asked for."""
-    try:
-        yield
-    except (OSError, EOFError) as error:
-        raise OSError(f"columns {first} to {last} of X could not be read: {error}") from error
-
-
 class ColumnReader:
     """A source that is read a block at a time, by this thread, and multiplied in pieces, by several.
 
@@ -242,9 +228,7 @@ class ColumnReader:
 
     def take(self, columns: Array) -> Any:
         """Some columns in rising order, as the source gives them."""
-        with _naming_columns(*columns[[0, -1]].tolist()):
-            found = self.source.take(columns)
-        self._check_shape(found, columns.size)
+        found = self._asked(columns, self.source.take, columns)
         if not self.checked:
             check_columns(found, columns)
         return found
@@ -256,10 +240,7 @@ class ColumnReader:
         size = max(1, int(BLOCK / per_column))
         for first in range(0, n, size):
             last = min(first + size, n)
-            with _naming_columns(first, last - 1):
-                block = self.source.block(first, last)
-            self._check_shape(block, last - first)
-            yield first, block
+            yield first, self._asked(range(first, last), self.source.block, first, last)
 
     def _pieces(self, first: int, block: Any, dtype: Any) -> Iterator[tuple[slice, Any]]:
         """A block in this precision, in pieces if it has another, each with the numbers of its columns."""
@@ -271,10 +252,16 @@ class ColumnReader:
             piece = block if whole else block[:, start:stop]
             yield slice(first + start, first + stop), piece.astype(dtype, copy=False)
 
-    def _check_shape(self, block: Any, count: int) -> None:
-        wanted = (self.shape[0], count)
+    def _asked(self, columns: Any, method: Callable[..., Any], *arguments: Any) -> Any:
+        """What a method of the source gives for these columns; an error says which they are."""
+        try:
+            block = method(*arguments)
+        except (OSError, EOFError) as error:
+            raise OSError(f"columns {columns[0]} to {columns[-1]} of X could not be read: {error}") from error
+        wanted = (self.shape[0], len(columns))
         if tuple(block.shape) != wanted:
             raise ValueError(f"a source of columns gave a block of shape {tuple(block.shape)}, not {wanted}")
+        return block
 
 
 def check_columns(piece: Any, columns: Any) -> None:

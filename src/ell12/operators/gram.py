@@ -12,12 +12,14 @@ import scipy.sparse
 
 from ell12.backend import as_array_of, as_numpy, concat, device, is_array, is_numpy, namespace, take
 from ell12.backend.compiled_code import can_compile, compiled_loop
-from ell12.operators.linear_operator import adjoint, input_shape, select_columns, to_dense
+from ell12.operators import adjoint, input_shape, select_columns, to_dense
+from ell12.operators.column_sources import BLOCK
 from ell12.protocols import Array
 
-# Sparse columns of which at least this many pairs of entries meet in a row are multiplied by a compiled loop.
-# SciPy needs 20 milliseconds for as many, the loop a sixth. The size alone decides: the two round differently.
-COMPILED_FROM = 2**21
+# Up to this many entries A is small, products with all of it take some milliseconds: data of a device are fetched
+# whole, `ell12.WorkingSet` may take steps in all columns and follow exact paths (results/race). Sparse columns of
+# which as many pairs meet in a row need 20 ms of SciPy's product; beyond, a compiled loop takes a sixth.
+SMALL = 2**21
 
 
 def weighted_gram(A: Any, weight: Array, B: Any = None) -> Array:
@@ -37,50 +39,34 @@ def weighted_gram(A: Any, weight: Array, B: Any = None) -> Array:
 def _sparse_gram(A: Any, weight: Any, B: Any) -> Any:
     """The same of sparse matrices: SciPy's product, or a compiled one where there is much to do."""
     dtype = np.result_type(A.dtype, weight.dtype, B.dtype)
-    if dtype.kind != "f" or _meetings(A, B) < COMPILED_FROM or not can_compile():
+    if dtype.kind != "f" or _meetings(A, B) < SMALL or not can_compile():
         return (adjoint(A) @ B.multiply(weight[:, None]).tocsr()).toarray()
-    rows, out = A.tocsr(), np.zeros((A.shape[1], B.shape[1]), dtype=dtype)
-    if B is not A:
-        other = B.tocsr()
-        _compiled(_add_cross)(*_parts(rows), weight, *_parts(other), out)
-        return out
-    diagonal = np.zeros(A.shape[1], dtype=dtype)
-    _compiled(_add_own)(*_parts(rows), weight, out, diagonal)
-    out += out.T
-    out[np.diag_indices_from(out)] += diagonal
+    rows, other, out = A.tocsr(), B.tocsr(), np.zeros((A.shape[1], B.shape[1]), dtype=dtype)
+    parts = (other.indptr, other.indices, other.data)
+    _compiled_add()(rows.indptr, rows.indices, rows.data, weight, *parts, out, A is B)
+    if A is B:
+        out += out.T
+        out[np.diag_indices_from(out)] += column_sums(A, weight, square=True)
     return out
 
 
 @cache
-def _compiled(loop: Callable[..., None]) -> Callable[..., None]:
+def _compiled_add() -> Callable[..., None]:
     """A loop over rows, compiled where it is first worth it; a loop over columns would jump for every entry."""
-    return compiled_loop(error_model="numpy", nogil=True)(loop)
+    return compiled_loop(error_model="numpy", nogil=True)(_add)
 
 
-def _add_own(starts, columns, values, weight, out, diagonal):  # type: ignore[no-untyped-def]
-    """Add what is half of ``A' diag(weight) A`` to out, and its diagonal: out + out' + the diagonal is all of it.
+def _add(starts, columns, values, weight, other_starts, other_columns, other_values, out, half):  # type: ignore[no-untyped-def]
+    """Add ``A' diag(weight) B`` to out; half of it, without the diagonal, where B is A.
 
-    Every pair of entries of a row is taken once, in whatever order they are, so that an entry may be given twice.
+    That half has every pair of entries of a row once, in whatever order they are, so that an entry may be given
+    twice.
     """
     for i in range(starts.size - 1):
         for p in range(starts[i], starts[i + 1]):
             factor, into = weight[i] * values[p], out[columns[p]]
-            diagonal[columns[p]] += factor * values[p]
-            for q in range(p + 1, starts[i + 1]):
-                into[columns[q]] += factor * values[q]
-
-
-def _add_cross(starts, columns, values, weight, other_starts, other_columns, other_values, out):  # type: ignore[no-untyped-def]
-    """Add ``A' diag(weight) B`` to out."""
-    for i in range(starts.size - 1):
-        for p in range(starts[i], starts[i + 1]):
-            factor, into = weight[i] * values[p], out[columns[p]]
-            for q in range(other_starts[i], other_starts[i + 1]):
+            for q in range(p + 1 if half else other_starts[i], other_starts[i + 1]):
                 into[other_columns[q]] += factor * other_values[q]
-
-
-def _parts(rows: Any) -> tuple[Any, Any, Any]:
-    return rows.indptr, rows.indices, rows.data
 
 
 def _meetings(A: Any, B: Any) -> float:
@@ -90,6 +76,34 @@ def _meetings(A: Any, B: Any) -> float:
         for M in (A, B)
     ]
     return float(np.dot(*counts))
+
+
+def column_sums(A: Any, weight: Array, *, square: bool = False) -> Array:
+    """``sum_i weight_i A_ij`` for each column j of a sparse matrix, or of the squares, in double precision.
+
+    No copy of all of A is made, whatever its precision.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scipy
+    >>> from ell12.operators.gram import column_sums
+    >>> column_sums(scipy.sparse.csc_array([[1.0, 2.0], [3.0, 0.0]]), np.array([1.0, 0.5]), square=True)
+    array([5.5, 4. ])
+    """
+    weight = weight.astype(np.float64, copy=False)
+    sums = np.zeros(A.shape[1])
+    lines = A.T if A.format == "csc" else A  # columns or rows, in one piece each
+    step = max(1, lines.shape[0] * BLOCK // max(A.nnz, 1))
+    for first in range(0, lines.shape[0], step):
+        some = slice(first, first + step)
+        part = lines[some].astype(np.float64)
+        part.data *= part.data if square else 1
+        if A.format == "csc":
+            sums[some] = part @ weight
+        else:
+            sums += part.T @ weight[some]
+    return sums
 
 
 def _numpy_gram(A: Any, weight: Any, B: Any) -> Any:
@@ -111,16 +125,15 @@ def by_rows(A: Any) -> Any:
 
 def ridge_solver(A: Any, weight: Array, ridge: float) -> Callable[[Array], Array]:
     """Apply ``(A' diag(weight) A + ridge I)^-1``: one factorization of the smaller of the two Gram matrices."""
-    dense = to_dense(A) if not scipy.sparse.issparse(A) else A
+    is_sparse, xp = scipy.sparse.issparse(A), namespace(weight)
+    dense = A if is_sparse else to_dense(A)
     m, n = dense.shape
-    xp = namespace(weight)
     if n <= m:
         solve = shifted_solver(weighted_gram(dense, weight), ridge)
     else:
-        root = xp.sqrt(weight)
-        rows = dense.multiply(root[:, None]).tocsr() if scipy.sparse.issparse(dense) else root[:, None] * dense
-        gram = rows @ adjoint(rows)
-        invert = shifted_solver(gram.toarray() if scipy.sparse.issparse(gram) else gram, ridge)
+        root = xp.sqrt(weight)[:, None]
+        rows = dense.multiply(root).tocsr() if is_sparse else root * dense
+        invert = shifted_solver(to_dense(rows @ adjoint(rows)), ridge)
 
         def solve(r: Array) -> Array:
             return (r - adjoint(rows) @ invert(rows @ r)) / ridge
@@ -214,9 +227,8 @@ class ColumnStore:
         self._position[self._columns] = -1
         self._columns = self._columns[:0]
         self._blocks: list[Any] = []  # the kept columns side by side, in the order in which they came
-        self._gram: Any = None  # of all kept columns; None where only products were asked for
+        self._gram: Any = None  # of all kept columns, NumPy's with space for more; None without
         self._buffer: Any = None  # dense columns, with space for more
-        self._gram_buffer: Any = None  # the same of their Gram matrix
         self._curvature: Any = None
 
     def _keep(self, columns: Array) -> Any:
@@ -263,7 +275,7 @@ class ColumnStore:
         if len(self._blocks) != 1 or not np.array_equal(columns, self._columns):
             self._forget()
             self._keep(columns)
-        self._curvature, self._gram_buffer = curvature, None
+        self._curvature = curvature
         self._gram = self._cross(self._blocks[0], self._blocks[0])
 
     def _extend(self, new: Array) -> None:
@@ -275,11 +287,9 @@ class ColumnStore:
             self._gram = concat([concat([self._gram, side], 1), concat([adjoint(side), corner], 1)], 0)
             return
         size = self._columns.size
-        old = self._gram if self._gram_buffer is None else self._gram_buffer
-        self._gram_buffer = buffer = _grown(old, (before, before), (size, size))
-        buffer[:before, before:size], buffer[before:size, :before] = side, side.T
-        buffer[before:size, before:size] = corner
-        self._gram = buffer[:size, :size]
+        self._gram = gram = _grown(self._gram, (before, before), (size, size))
+        gram[:before, before:size], gram[before:size, :before] = side, side.T
+        gram[before:size, before:size] = corner
 
     def _cross(self, block: Any, other: Any) -> Array:
         return weighted_gram(block, self._curvature, other)

@@ -9,18 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import all_finite, as_floating, is_complex, is_number, max_abs, namespace, real_dtype, scatter
-from ell12.checks import is_finite_number
-from ell12.operators.linear_operator import (
-    ArrayOperator,
-    adjoint_product,
-    conjugate_of,
-    dtype_of,
-    input_shape,
-    output_shape,
-    product,
-    sent_to_device_of,
-)
+from ell12.backend import as_floating, is_complex, is_number, max_abs, namespace, real_dtype, scatter
+from ell12.checks import check_counts, check_entries, check_word, is_finite_number
+from ell12.operators import ArrayOperator, adjoint_product, as_shape, conjugate_of, product, sent_to_device_of
 from ell12.protocols import Array
 
 
@@ -53,11 +44,9 @@ class FiniteDifference(ArrayOperator):
 
     def __post_init__(self, shape: Any) -> None:
         shape = as_shape(shape)
-        if self.boundary not in ("neumann", "periodic"):
-            raise ValueError(f"boundary must be 'neumann' or 'periodic', got {self.boundary!r}")
+        check_word(self.boundary, "boundary", "neumann", "periodic")
         ndim = len(shape) if self.ndim is None else self.ndim
-        if not 0 < ndim <= len(shape):
-            raise ValueError(f"ndim must lie between 1 and {len(shape)}, the axes of shape {shape}; got {ndim}")
+        check_counts(least=1, most=len(shape), ndim=ndim)
         spacing = as_spacing(self.spacing, ndim)
         self._set(ndim=ndim, spacing=spacing, input_shape=shape, output_shape=(*shape, ndim))
         self._set(norm_squared=4.0 * (ndim if spacing is None else sum(s**-2 for s in spacing)))
@@ -131,12 +120,10 @@ class Convolution(ArrayOperator):
 
     def __post_init__(self, shape: Any) -> None:
         kernel, shape = as_floating(self.kernel, "kernel"), as_shape(shape)
-        if len(kernel.shape) != len(shape) or any(
-            not 0 < k <= n for k, n in zip(kernel.shape, shape, strict=True)
-        ):
+        sizes = zip(kernel.shape, shape, strict=False)
+        if len(kernel.shape) != len(shape) or not all(0 < k <= n for k, n in sizes):
             raise ValueError(f"kernel of shape {tuple(kernel.shape)} does not fit in an image of shape {shape}")
-        if not all_finite(kernel):
-            raise ValueError("kernel holds NaN or infinity; every entry must be finite")
+        check_entries(kernel, "kernel")
         spectrum = _transfer_function(kernel, shape)
         self._set(kernel=kernel, spectrum=spectrum, norm_squared=max_abs(spectrum) ** 2)
         self._set(input_shape=shape, output_shape=shape)
@@ -220,14 +207,6 @@ class FourierSampling(Sampling):
         return namespace(y).fft.ifftn(super()._apply_adjoint(_complex(y)), norm="ortho")
 
 
-def as_shape(shape: Any) -> tuple[int, ...]:
-    """Check that shape holds positive integers, and return it as a tuple."""
-    sizes = np.atleast_1d(np.asarray(shape))
-    if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iu" or sizes.min() < 1:
-        raise ValueError(f"shape must hold positive integers, got {shape}")
-    return tuple(sizes.tolist())
-
-
 def as_spacing(spacing: Any, ndim: int) -> tuple[float, ...] | None:
     """Check that spacing holds one positive number for each axis, or is one for all, and return it as a tuple."""
     if spacing is None:
@@ -261,28 +240,6 @@ def _transfer_function(kernel: Array, shape: tuple[int, ...]) -> Array:
     indices = np.ravel_multi_index(offsets, shape, mode="wrap").reshape(-1)
     image = scatter(xp.reshape(kernel, (-1,)), sent_to_device_of(indices, kernel), math.prod(shape))
     return xp.fft.fftn(_complex(xp.reshape(image, shape)))
-
-
-@dataclass(frozen=True, eq=False)
-class Reshaped(ArrayOperator):
-    """A matrix or an operator on vectors, applied to the entries of an image row by row."""
-
-    A: Any
-    shape: InitVar[Any]
-
-    def __post_init__(self, shape: Any) -> None:
-        shape, size = as_shape(shape), math.prod(input_shape(self.A))
-        if math.prod(shape) != size:
-            raise ValueError(f"shape {shape} does not hold the {size} entries that A acts on")
-        self._set(input_shape=shape, output_shape=output_shape(self.A), dtype=dtype_of(self.A))
-        self._set(norm_squared=getattr(self.A, "norm_squared", None))
-
-    def _apply(self, x: Array) -> Array:
-        return product(self.A, namespace(x).reshape(x, input_shape(self.A)))
-
-    def _apply_adjoint(self, y: Array) -> Array:
-        x = adjoint_product(self.A, y)
-        return namespace(x).reshape(x, self.input_shape)
 
 
 @dataclass(frozen=True, eq=False)

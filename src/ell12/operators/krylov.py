@@ -18,12 +18,7 @@ MOST_FOR_A_BOUND = 40  # After this many products without a bound, the norm is b
 
 @np.errstate(invalid="ignore")  # BLAS may set this flag on finite numbers; NaN is an error of the solver below
 def largest_eigenvalue(
-    apply: Callable[[Array], Array],
-    start: Array,
-    *,
-    rtol: float = 1e-2,
-    max_iter: int = 100,
-    enough: float = 0.0,
+    apply: Callable[[Array], Array], start: Array, *, rtol: float = 1e-2, max_iter: int = 100, enough: float = 0.0
 ) -> float:
     """An upper bound on the largest eigenvalue of a positive semidefinite map, within rtol of it.
 
@@ -96,11 +91,9 @@ def norm_from_gram(gram: Callable[[Array], Array], start: Array, enough: float =
     def on_host(v: np.ndarray) -> np.ndarray:
         return as_numpy(gram(as_array_of(v.ravel(), start)))
 
-    if size <= 2:  # too small for ARPACK
-        squares = np.linalg.eigvalsh(np.stack([on_host(e) for e in np.eye(size)]))
-        return math.sqrt(max(float(squares[-1]), 0.0))
-    if max_abs(gram(start)) == 0:
-        return 0.0
+    image = max_abs(gram(start))
+    if size == 1 or image == 0:  # too little for ARPACK
+        return math.sqrt(image / max_abs(start))
     if enough > 0:
         bound = largest_eigenvalue(gram, start, max_iter=MOST_FOR_A_BOUND, enough=enough**2)
         if bound <= enough**2:
@@ -155,11 +148,11 @@ def conjugate_gradients(
     array([2., 1.])
     """
     residual = 1 * right if x is None else right - product(x)
-    stuck, x = (right, 0 * right) if x is None else (x, x)
+    stuck, x = (right, 0 * right) if x is None else (x, 1 * x)  # x is an array of our own, changed in place
     direction, square = 1 * residual, inner(residual, residual)
     limit = tol * norm(right)
     limit *= limit  # a power would raise where it overflows
-    for count in range(max_iter):
+    for _ in range(max_iter):
         if square <= limit:
             break
         image = product(direction)
@@ -167,11 +160,7 @@ def conjugate_gradients(
         if curvature <= 0:
             return stuck
         step = square / curvature
-        move = step * direction
-        if count:
-            x += move
-        else:
-            x = x + move  # from here on an array of our own, as the others are: they are changed in place
+        x += step * direction
         stuck = x
         residual -= step * image
         old, square = square, inner(residual, residual)

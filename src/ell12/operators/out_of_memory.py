@@ -10,16 +10,9 @@ import scipy.sparse
 
 from ell12.backend import as_numpy
 from ell12.checks import check_numbers, naming
-from ell12.operators.column_sources import (
-    BLOCK,
-    ColumnReader,
-    RemoteSource,
-    as_source,
-    rows_of_source,
-    save_columns,
-)
+from ell12.operators import ArrayOperator
+from ell12.operators.column_sources import BLOCK, ColumnReader, RemoteSource, as_source, rows_of_source, save
 from ell12.operators.gram import SPARSE
-from ell12.operators.linear_operator import ArrayOperator
 from ell12.protocols import Array, ColumnSource, offers
 
 
@@ -105,7 +98,7 @@ class Columns(ArrayOperator):
         """
         source = as_source(source)
         # As each block of a file in C order touches all of its pages, blocks are larger than for products.
-        save_columns(source, path, max(1, 8 * BLOCK // source.shape[0]))
+        save(source, path, max(1, 8 * BLOCK // source.shape[0]))
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -35,7 +34,7 @@ from ell12.operators.out_of_memory import as_columns
 from ell12.path.screened import screened_path
 from ell12.path.strengths import alpha_grid, falling, first_solution, first_strength, grid_size
 from ell12.penalties import L12
-from ell12.penalties.moduli import ModuliL12
+from ell12.penalties.magnitudes import MagnitudesL12
 from ell12.protocols import Array, ColumnLoss, Loss, Solver, offers, with_alpha
 from ell12.solvers import NonmonotoneAPG, WorkingSet
 from ell12.solvers.working_set import MOST_ENTRIES, hosted_penalty
@@ -205,11 +204,9 @@ def l12_path(
     """
     check_flags(warm_start=warm_start)
     with naming("y"):  # such as rows of different lengths
-        several = np.ndim(y) != 1
-    if several:
-        raise ValueError(
-            f"y must be a vector, got shape {tuple(np.shape(y))}; L12RegressorCV takes several targets"
-        )
+        shape = tuple(np.shape(y))
+    if len(shape) != 1:
+        raise ValueError(f"y must be a vector, got shape {shape}; L12RegressorCV takes several targets")
     X = as_operator(as_columns(X), "X")
     refuse_gradient(y, "y")
     y = to_device_of(as_floating(y, "y"), X, "y")
@@ -221,12 +218,10 @@ def l12_path(
     if size is not None:
         top, x = first_solution(loss, penalty)
         alphas = alpha_grid(top, size, eps)
-        if isinstance(penalty, ModuliL12) and penalty.l2_weight >= 1 and warm_start:
+        if isinstance(penalty, MagnitudesL12) and penalty.l2_weight >= 1 and warm_start:
             x0 = to_device_of(x, loss.start(), "x")
-    alphas = falling(alphas)
     options: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "warm_start": warm_start, "run": run}
-    results = path_results(loss, penalty, alphas, x0, solver=solver, sparse=is_sparse_path(loss), **options)
-    return Path(alphas, _as_columns(results), results)
+    return solution_path(loss, penalty, alphas, x0=x0, solver=solver, **options)
 
 
 def path_results(
@@ -277,11 +272,15 @@ def path_results(
             screened.restart(float(strengths[k]), result.x)
         return replace(result, x=scipy.sparse.csc_array(result.x[:, None])) if sparse else result
 
-    with _keeping(results):
+    try:
         while len(results) < len(strengths) and not (results and _entries(results[-1].x) > most_entries):
             done = len(results)
             block = [] if screened is None else screened.next_block(strengths[done:], attainable[done:])
             results += [admit_rounding(replace(found, tol=tol), tol) for found in block or [minimised(done)]]
+    except DataUnavailable as error:  # which holds what was solved before
+        error.results = list(results)
+        error.result = error.result or (replace(results[-1], status=Status.DATA_LOST) if results else None)
+        raise
     return results
 
 
@@ -302,18 +301,6 @@ def _leading_results(
 def _entries(x: Any) -> int:
     """How many are not zero."""
     return x.nnz if scipy.sparse.issparse(x) else count_true(x != 0)
-
-
-@contextmanager
-def _keeping(results: list[Result]) -> Iterator[None]:
-    """Where data are lost, the error holds what was solved before."""
-    try:
-        yield
-    except DataUnavailable as error:
-        error.results = list(results)
-        if error.result is None and results:
-            error.result = replace(results[-1], status=Status.DATA_LOST)
-        raise
 
 
 def is_sparse_path(loss: Any) -> bool:

@@ -13,21 +13,16 @@ import scipy.sparse
 
 from ell12.backend import is_numpy, rounding
 from ell12.minimization import Result, Status, minimize
+from ell12.operators.column_sources import BLOCK
 from ell12.penalties import L1, L12, WithIntercept
 from ell12.protocols import Array, ColumnLoss, Point, missing, with_alpha
 from ell12.solvers.gram_descent import GramDescent, minimise_by_models, ridge_of, violations
-from ell12.solvers.working_set import LARGEST
+from ell12.solvers.working_set import FEW, LARGEST
 
 # Columns other than those that a strength needs are at hand as long as their Gram matrix costs less than this many
 # full gradients, all columns as long as theirs does for each strength. 100 took 1.5 to 2 times as long on
 # 200 x 20,000 and 1000 x 10,000 (results/race_sparse).
 GATHERED = 10
-# Solutions of a path with no more entries than this are sought from that of the Lasso too, and the lower one is
-# kept: on 100 x 400 columns of correlation 0.9 objectives were 0.2 % higher without (results/race_sparse).
-FEW = 50
-# Solutions side by side, of which a step of nmAPG holds 16 arrays, have at most about this number of entries
-# (64 MB); so has a grid of strengths.
-WIDEST = 2**23
 
 
 def screened_path(
@@ -40,9 +35,8 @@ def screened_path(
     most_entries: float = math.inf,
 ) -> ScreenedPath | None:
     """What solves for several strengths at once; None where `ell12.minimize` must solve for each."""
-    # In its first iteration a run checks the start; a wrong max_iter is named by `ell12.minimize`.
-    steps = isinstance(max_iter, int | np.integer) and max_iter >= 2
-    if not steps or len(alphas) < 2 or min(alphas) <= 0 or missing(loss, ColumnLoss):
+    # In its first iteration a run checks the start.
+    if max_iter < 2 or len(alphas) < 2 or min(alphas) <= 0 or missing(loss, ColumnLoss):
         return None
     inner, zero = penalty.penalty if isinstance(penalty, WithIntercept) else penalty, loss.start()
     known = type(inner) in (L12, L1) and is_numpy(zero) and zero.ndim == 1 and zero.dtype.kind == "f"
@@ -104,9 +98,8 @@ class ScreenedPath:
         self.is_gram = loss.is_quadratic and loss.curvature(nothing) is not None
         self.most, every = min(LARGEST, loss.most_columns), np.flatnonzero(self.allowed)
         rows = math.prod(nothing.prediction.shape)
-        self.gathered = (
-            GATHERED**2 if self.out_of_memory else GATHERED
-        )  # full gradients cost as many times more there
+        # Full gradients cost as many times more out of memory.
+        self.gathered = GATHERED**2 if self.out_of_memory else GATHERED
         self.has_every = every.size <= min(self.most, max(rows, self.gathered * len(alphas)))
         self.columns = every if self.has_every else every[:0]
         self.gram: Any = None
@@ -117,6 +110,7 @@ class ScreenedPath:
     def restart(self, strength: float, x: Array) -> None:
         """Go on from another solution, which was found for a strength."""
         self.x, self.before, self.violating = np.asarray(x), strength, self.columns[:0]
+        self.rate = np.zeros(self.size)
         point = self.loss.point(self.x)
         self.gradient = self.loss.gradient(point)
         self.objective = self.loss.value(point), self._at(1.0).value(self.x)
@@ -142,6 +136,9 @@ class ScreenedPath:
         results = list(self._results(found, alphas[:good], reached, seconds))
         if good:
             self._learn(found, good - 1)
+            if alphas[0] > alphas[good - 1]:
+                rate = (found.gradients[:, 0] - self.gradient) / (alphas[0] - alphas[good - 1])
+                self.rate = 0.5 * np.clip(rate, self.below, self.above)
             self.x, self.before = found.x[:, good - 1], float(alphas[good - 1])
         return results
 
@@ -153,7 +150,7 @@ class ScreenedPath:
     def _prepare(self, alphas: Array) -> int:
         """Choose the columns that the next strengths need; return for how many they are likely to do."""
         if self.has_every:
-            return max(1, min(alphas.size, WIDEST // self.size))
+            return max(1, min(alphas.size, BLOCK // self.size))
         reaches = self._reaches()
         if np.count_nonzero(reaches == math.inf) > self.most:
             return 0
@@ -163,14 +160,17 @@ class ScreenedPath:
         longest = self._reach(alphas, reaches, steepest)
         if needed.any() or longest >= 2 * self._reach(alphas, reaches, self.columns):
             self._take(steepest)
-        return max(
-            1, min(self._reach(alphas, reaches, self.columns), WIDEST // max(1, min(self.size, 16 * self.seen)))
-        )
+        widest = BLOCK // max(1, min(self.size, 16 * self.seen))
+        return max(1, min(self._reach(alphas, reaches, self.columns), widest))
 
     def _reaches(self) -> Array:
-        """The strengths below which columns leave zero if gradients stay as they are; infinite where in use."""
+        """The strengths below which columns leave zero if gradients change at half the rate of the last block.
+
+        Infinite where in use. If all of the rate were taken, blocks would be longer and fail more often.
+        """
+        start = self.rate * self.before - self.gradient
         with np.errstate(divide="ignore", invalid="ignore"):
-            reaches = np.maximum(-self.gradient / self.above, -self.gradient / self.below)
+            reaches = np.maximum(start / (self.above + self.rate), start / (self.below + self.rate))
         reaches[(self.x != 0) | ~(self.above > 0)] = reaches[self.violating] = math.inf
         reaches[~self.allowed] = -math.inf
         return reaches
@@ -237,9 +237,8 @@ class ScreenedPath:
         found = found[:done]
         own = found @ self.gram - linear
         largest = np.abs(found).sum(axis=1).max(initial=0.0) * np.diagonal(self.gram).max(initial=0.0)
-        self.values = None
-        if self.has_every and rounding(largest, self.zero) <= 1e-3 * targets[:done].min(initial=math.inf):
-            self.values = self.value_at_zero + 0.5 * np.einsum("ij,ij->i", found, own - linear)
+        exact = self.has_every and rounding(largest, self.zero) <= 1e-3 * targets[:done].min(initial=math.inf)
+        self.values = self.value_at_zero + 0.5 * np.einsum("ij,ij->i", found, own - linear) if exact else None
         return found, own
 
     def _model_solutions(self, alphas: Array, targets: Array) -> tuple[Array, Array]:
@@ -280,8 +279,10 @@ class ScreenedPath:
         self.n_full_gradients += 1
         x[self.columns] = inside.T
         values, gradients, seen = self._gradients(x, own, float(alphas[-1]))
-        sides = self.below[:, None] * alphas, self.above[:, None] * alphas, self.ridge[:, None] * alphas
-        off = violations(x, gradients, *sides, self.l2_weight * alphas)
+        # Most columns are zero.
+        off = np.maximum(-gradients - self.above[:, None] * alphas, gradients + self.below[:, None] * alphas)
+        sides = (np.multiply.outer(part[self.columns], alphas) for part in (self.below, self.above, self.ridge))
+        off[self.columns] = violations(inside.T, gradients[self.columns], (*sides, self.l2_weight * alphas))
         violating, largest = (off > 0).any(axis=1), off.max(axis=0, initial=0.0)
         for k in np.flatnonzero(~x[self.above > 0].any(axis=0)):  # where a subtracted norm has no slope
             largest[k] = self._at(float(alphas[k])).violation(x[:, k], gradients[:, k])

@@ -15,9 +15,9 @@ from ell12.checks import check_counts, check_numbers, check_scalars, check_share
 from ell12.minimization import minimize
 from ell12.minimization.loop import certificate
 from ell12.minimization.solver_choice import check_kind
-from ell12.path.screened import WIDEST
+from ell12.operators.column_sources import BLOCK
 from ell12.penalties import L12, GroupL12, RowsL12, WithIntercept
-from ell12.penalties.moduli import ModuliL12
+from ell12.penalties.magnitudes import MagnitudesL12
 from ell12.protocols import Array, Loss, Point, with_alpha
 
 
@@ -28,7 +28,7 @@ def alpha_max(loss: Any, penalty: Any) -> float:
     ``max_j |gradient_j f(0)| / (w_j - l2_weight)``. For ``l2_weight = 1`` a vector with one entry costs nothing
     but its ridge, so zero is a solution for no alpha: the sparsest is then the best fit by one column
     (`one_sparse_fit`), stationary from ``max_k |gradient_k f| / w_k`` over the other columns k on. For groups, and
-    rows of a matrix, norms stand in place of the moduli. Entries of weight 0 are fitted first. For other
+    rows of a matrix, norms stand in place of the magnitudes. Entries of weight 0 are fitted first. For other
     penalties the strength is found by bisection, to a millionth.
 
     Parameters
@@ -55,7 +55,7 @@ def _beginning(loss: Any, penalty: Any) -> tuple[float, Array | None]:
     """`alpha_max`, and the solution there if it was computed."""
     check_kind(loss, "loss", Loss, "SquaredLoss(A, b)")
     inner, _ = _parts(penalty)
-    if not isinstance(inner, ModuliL12):
+    if not isinstance(inner, MagnitudesL12):
         return _vanishing_strength(loss, penalty), None
     structure = Structure.of(penalty, loss.start().shape[0])
     weight, l2_weight = structure.weight, inner.l2_weight
@@ -114,7 +114,7 @@ def first_strength(loss: Any, penalty: Any) -> float:
 def first_solution(loss: Any, penalty: Any) -> tuple[float, Array | None]:
     """`first_strength`, and the sparsest solution there if it was computed: a NumPy array."""
     found, x = _beginning(loss, penalty)
-    if found == 0 and isinstance(_parts(penalty)[0], ModuliL12):
+    if found == 0 and isinstance(_parts(penalty)[0], MagnitudesL12):
         return alpha_max(loss, with_alpha(penalty, 1.0).convex), x
     return found, x
 
@@ -132,7 +132,7 @@ def alpha_grid(top: float, n_alphas: int = 100, eps: float = 1e-3) -> Array:
     """
     check_scalars(top=top)
     check_share(eps, "eps")
-    check_counts(least=1, most=WIDEST, optional=False, n_alphas=n_alphas)
+    check_counts(least=1, most=BLOCK, optional=False, n_alphas=n_alphas)
     return (top or 1.0) * np.geomspace(1.0, eps, n_alphas)
 
 
@@ -140,7 +140,7 @@ def grid_size(alphas: Any, n_alphas: int) -> int | None:
     """How many strengths an automatic grid has: ``alphas`` if that is a whole number; None if it is a grid."""
     if not isinstance(alphas, int | np.integer) or isinstance(alphas, bool):
         return n_alphas if alphas is None else None
-    check_counts(least=1, most=WIDEST, alphas=alphas)
+    check_counts(least=1, most=BLOCK, alphas=alphas)
     return int(alphas)
 
 
@@ -237,7 +237,7 @@ class Structure:
     number: Array  # for each entry of x, or row, that of its modulus
     positive: Any  # whether only x >= 0 is allowed, for all entries or for each
     intercept: int  # how many there are
-    grouped: bool  # whether moduli are norms of groups
+    grouped: bool  # whether magnitudes are norms of groups
 
     @classmethod
     def of(cls, penalty: Any, size: int) -> Structure:
@@ -252,15 +252,15 @@ class Structure:
         positive = inner.positive if isinstance(inner.positive, bool) else as_numpy(inner.positive)
         return cls(weight, np.append(number, count + np.arange(intercept)), positive, intercept, grouped)
 
-    def columns(self, moduli: Array) -> Array:
-        """The entries that belong to the moduli for which a mask is true."""
-        return np.flatnonzero(moduli[self.number])
+    def columns(self, magnitudes: Array) -> Array:
+        """The entries that belong to the magnitudes for which a mask is true."""
+        return np.flatnonzero(magnitudes[self.number])
 
     def size(self, loss: Any, x: Array) -> Array:
         """The modulus of each part of the gradient at x."""
-        return self.moduli(loss.gradient(_point(loss, x)))
+        return self.magnitudes(loss.gradient(_point(loss, x)))
 
-    def moduli(self, gradient: Array) -> Array:
+    def magnitudes(self, gradient: Array) -> Array:
         """The modulus of each part of a gradient, in the directions that are allowed."""
         gradient, positive = as_numpy(gradient), self.positive
         if not isinstance(positive, bool):
@@ -286,20 +286,15 @@ def _vanishing_strength(loss: Any, penalty: Any) -> float:
 
     if size == 0:
         return 0.0
-    high = size
-    for _ in range(60):
-        if is_solution(high):
-            break
-        high *= 2
-    else:
+    powers = 2.0 ** np.arange(60)
+    high = next(filter(is_solution, size * powers), 0.0)
+    if high == 0:
         raise ValueError(f"zero is a solution for no strength of {type(penalty).__name__}: give alphas")
-    low = high
-    while is_solution(low) and low > 2.0**-60 * high:
-        low /= 2
+    low = next((alpha for alpha in high / powers if not is_solution(alpha)), high / powers[-1])
     while high > (1 + 1e-6) * low:
         middle = (low * high) ** 0.5
         low, high = (low, middle) if is_solution(middle) else (middle, high)
-    return high
+    return float(high)
 
 
 def _fit_columns(loss: Any, structure: Structure, columns: Array, ridge: float = 0.0, chosen: int = -1) -> Array:
@@ -349,7 +344,7 @@ def _decreases(loss: Any, structure: Structure, x: Array, gradient: Array, ridge
 
     The root neither overflows nor underflows where the data do not.
     """
-    size, squares = structure.moduli(gradient), as_numpy(loss.column_curvatures(_point(loss, x))) + ridge
+    size, squares = structure.magnitudes(gradient), as_numpy(loss.column_curvatures(_point(loss, x))) + ridge
     return np.divide(size, np.sqrt(squares), out=np.zeros_like(size), where=squares > 0)
 
 

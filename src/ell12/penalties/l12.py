@@ -10,14 +10,14 @@ import numpy as np
 
 from ell12.backend import arange_like, as_numpy, indices_like, namespace, norm
 from ell12.checks import check_flags, check_weights, naming
-from ell12.penalties.moduli import ModuliL12
+from ell12.penalties.magnitudes import MagnitudesL12
 from ell12.penalties.penalty_base import PenaltyCurvature
 from ell12.protocols import Array
 from ell12.prox.batching import as_groups, row_norms
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class L12(ModuliL12):
+class L12(MagnitudesL12):
     """The l1-2 penalty of a vector.
 
     ``alpha (sum_i w_i |x_i| - l2_weight ||x||_2 + ridge/2 ||x||_2^2)``, over all entries of x as one vector: the
@@ -149,14 +149,14 @@ def _some(values: Any, columns: Array) -> Any:
     return namespace(values).take(values, indices_like(columns, values), axis=0)
 
 
-class BlockL12(ModuliL12):
-    """l1-2 of norms, which are the moduli. A subclass says what they are norms of."""
+class BlockL12(MagnitudesL12):
+    """l1-2 of norms, which are the magnitudes. A subclass says what they are norms of."""
 
     signed: ClassVar[bool] = False
 
-    def directions(self, x: Array, moduli: Array) -> Array:
+    def directions(self, x: Array, magnitudes: Array) -> Array:
         """What belongs to one norm, divided by it."""
-        return x / self.spread(namespace(x).where(moduli > 0, moduli, 1))
+        return x / self.spread(namespace(x).where(magnitudes > 0, magnitudes, 1))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -215,21 +215,21 @@ class GroupL12(BlockL12):
         """Raise unless there is one label for each entry."""
         self.groups.check_shape(shape, "x")
 
-    def rebuild(self, x: Array, moduli: Array, new: Array) -> Array:
+    def rebuild(self, x: Array, magnitudes: Array, new: Array) -> Array:
         """The groups keep their directions."""
-        return self.groups.rebuild(x, moduli, new)
+        return self.groups.rebuild(x, magnitudes, new)
 
     def spread(self, values: Array) -> Array:
         """One number for each group, next to the entries; one for all stays as it is."""
         return self.groups.spread(values) if values.shape else values
 
-    def moduli(self, x: Array) -> Array:
+    def magnitudes(self, x: Array) -> Array:
         """The norms of the groups."""
         return self.groups.norms(x)
 
     def curvature(self, x: Array) -> PenaltyCurvature:
         """The second derivatives around x in the groups that are not zero; 0 in the others."""
-        xp, norms = namespace(x), self.moduli(x)
+        xp, norms = namespace(x), self.magnitudes(x)
         some = norms > 0
         curvature = xp.where(some, self._threshold(x) + 0 * norms, 0) / xp.where(some, norms, 1)
         inside = self._penalised(x)
@@ -304,14 +304,14 @@ class RowsL12(BlockL12):
             got = tuple(self.weights.shape)
             raise ValueError(f"weights must hold one number for each of {shape[0]} rows, got shape {got}")
 
-    def moduli(self, x: Array) -> Array:
+    def magnitudes(self, x: Array) -> Array:
         """The norms of the rows."""
         return row_norms(x)[:, 0]
 
-    def rebuild(self, x: Array, moduli: Array, new: Array) -> Array:
+    def rebuild(self, x: Array, magnitudes: Array, new: Array) -> Array:
         """The rows keep their directions; where x must not be negative, those of their positive parts."""
-        xp, some = namespace(x), moduli[:, None] > 0
-        unit = self._allowed(x) / xp.where(some, moduli[:, None], 1)
+        xp, some = namespace(x), magnitudes[:, None] > 0
+        unit = self._allowed(x) / xp.where(some, magnitudes[:, None], 1)
         # A row without a direction that must grow (l2_weight above its weight) grows along one entry.
         single = xp.astype(arange_like(x) == xp.argmax(x, axis=1, keepdims=True), x.dtype)
         return new[:, None] * xp.where(some, unit, single)
@@ -320,7 +320,7 @@ class RowsL12(BlockL12):
         """One number for each row, as a column."""
         return values[:, None]
 
-    def _moduli_to_shrink(self, x: Array) -> Array:
+    def _magnitudes_to_shrink(self, x: Array) -> Array:
         """Where x must not be negative the norms of the positive parts, or the largest entries where none is."""
-        norms, xp = self.moduli(self._allowed(x)), namespace(x)
+        norms, xp = self.magnitudes(self._allowed(x)), namespace(x)
         return xp.where(norms > 0, norms, xp.max(x, axis=1)) if self.positive else norms

@@ -12,7 +12,7 @@ import numpy as np
 from ell12.backend import as_numpy, max_abs, namespace
 from ell12.checks import as_array, as_step
 from ell12.penalties.l12 import L1
-from ell12.penalties.moduli import signs
+from ell12.penalties.magnitudes import signs
 from ell12.penalties.penalty_base import PenaltyBase, PenaltyCurvature
 from ell12.protocols import Array
 from ell12.prox.closed_form import with_signs
@@ -41,7 +41,7 @@ class Separable(PenaltyBase):
     def prox(self, x: Array, step: float) -> Array:
         """The prox of p of each modulus; signs (phases) stay."""
         x, step = as_array(x, "x"), as_step(step)
-        shrunk, xp = _on_moduli(x, lambda xp, size: self._shrink(xp, size, step)), namespace(x)
+        shrunk, xp = _on_magnitudes(x, lambda xp, size: self._shrink(xp, size, step)), namespace(x)
         return xp.where(xp.isfinite(x), shrunk, x)  # NaN stays; infinity is shrunk by next to nothing
 
 
@@ -66,7 +66,7 @@ class ConcaveSlope(Separable):
 
     def subtracted_gradient(self, x: Array) -> Array:
         """The slope at zero less the slope at x."""
-        return _on_moduli(as_array(x, "x"), self._relief)
+        return _on_magnitudes(as_array(x, "x"), self._relief)
 
     def violation(self, x: Array, gradient: Array) -> float:
         """The largest entry of `least_slope`."""
@@ -223,7 +223,7 @@ class CappedL1(ConcaveSlope):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Lp(Separable):
-    """The penalty of powers of moduli.
+    """The penalty of powers of magnitudes.
 
     ``alpha sum_i |x_i|^p`` for 0 < p < 1.
 
@@ -337,8 +337,8 @@ class MCP(SmoothSlope):
         return xp.where(size > limit, limit, size)
 
 
-def _on_moduli(x: Array, change: Callable[[Any, Array], Array]) -> Array:
-    """Apply a function to the moduli and give the signs (phases) of x back."""
+def _on_magnitudes(x: Array, change: Callable[[Any, Array], Array]) -> Array:
+    """Apply a function to the magnitudes and give the signs (phases) of x back."""
     xp = namespace(x)
     size = xp.abs(x)
     with np.errstate(over="ignore", invalid="ignore"):  # in branches that are not taken

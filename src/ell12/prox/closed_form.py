@@ -16,14 +16,10 @@ from ell12.backend import (
     safe_square,
     stop_gradient,
 )
-from ell12.backend.compiled_code import can_compile
+from ell12.backend.compiled_code import COMPILED_FROM, can_compile
 from ell12.protocols import Array
 from ell12.prox.batching import Groups, as_single
 from ell12.prox.cuda_rows import prox_on_gpu
-
-# From this many entries on a batch of short problems goes to the compiled loop: loading the loop costs more than
-# the plain operations take for smaller batches; beyond, rows take 1.4 to 4 copies (benchmarks/results/prox).
-COMPILED_PROX_FROM = 2**17
 
 
 def prox_vector(z: Array, t: float, l2_weight: float, weights: Any = None, positive: bool = False) -> Array:
@@ -52,7 +48,7 @@ def prox_rows(rows: Array, t: Any, l2_weight: Any, weights: Array | None = None,
         x = prox_on_gpu(rows, t, l2_weight, weights, positive)
     elif (
         (weights is None and not positive and is_number(t) and is_number(l2_weight))
-        and (rows.size >= COMPILED_PROX_FROM and rows.dtype.char in "fd")
+        and (rows.size >= COMPILED_FROM and rows.dtype.char in "fd")
         and can_compile()
     ):
         from ell12.prox import rows_compiled as compiled
@@ -98,7 +94,7 @@ def _without_infinite(xp: Any, size: Array, weights: Array) -> tuple[Array, Arra
 
 
 def with_signs(xp: Any, x: Array, z: Array, size: Array) -> Array:
-    """The moduli x with the signs (phases) of z, + where z is zero."""
+    """The magnitudes x with the signs (phases) of z, + where z is zero."""
     if not is_complex(z):
         return xp.where(z < 0, -x, x)
     large = xp.where(size < 1e-18, xp.full_like(size, 2.0**64), 1.0)  # dividing by a subnormal number overflows

@@ -12,9 +12,9 @@ from ell12.protocols import Array
 # How many threads share a problem whose entries are neighbours: one up to 4 entries, then up to 8; beyond 128
 # enough entries that each keeps 16; a whole warp up to 32 each. Measured on an H200 with rows of 2 to 1000.
 FEW, SEVERAL, MANY, MOST = 4, 8, 16, 32
-# Problems whose entries are not neighbours stay with one thread up to this length. Of longer ones a block reads
+# Problems whose entries are not neighbours stay with one thread up to MOST entries. Of longer ones a block reads
 # WIDEST side by side, or NARROW where that would leave too few blocks: 32 bytes, the least that memory sends.
-LONGEST_APART, WIDEST, NARROW = 32, 64, 8
+WIDEST, NARROW = 64, 8
 # A GPU gets at most MOST_BLOCKS blocks of many problems: eight times what an H200 runs at once, so that none waits
 # long for the last. At most SHARED blocks share a long one, fewer where they read several side by side: each adds
 # up what all of them have found.
@@ -43,7 +43,7 @@ def plan(shape: Arrangement) -> Plan:
     """How problems are dealt out."""
     outer, length, inner = shape
     apart = {"APART": int(inner > 1)}
-    if length <= (LONGEST_APART if inner > 1 else MOST * cuda.WARP):
+    if length <= (MOST if inner > 1 else MOST * cuda.WARP):
         group = 1 if inner > 1 else _group(length)
         kept = -(-length // group)
         macros = {"GROUP": group, "ENTRIES": kept if kept <= FEW else _power(kept)}

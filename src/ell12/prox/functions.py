@@ -1,6 +1,6 @@
 """Closed-form proximal operators of the l1-2 penalty, as pure functions.
 
-Every variant is one kernel applied to other thresholds and other moduli: vectors, batches along axes,
+Every variant is one kernel applied to other thresholds and other magnitudes: vectors, batches along axes,
 weights, non-negative and complex data, groups, singular values.
 """
 

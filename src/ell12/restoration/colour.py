@@ -123,14 +123,14 @@ def acts_alike(A: Any) -> bool:
 
 
 def is_coloured(x: Array, ndim: int, colour: bool | None) -> bool:
-    """Whether channels along the first axis are restored as colours: as the user says, or as they look."""
+    """Whether channels along the first axis are restored as colours: as the user says, or as their edges agree."""
     possible = len(x.shape) == ndim + 1 and x.shape[0] == 3 and not is_complex(x)
     if colour and not possible:
         raise ValueError("colour=True needs three real channels along channel_axis")
-    return possible and (look_like_colours(x, ndim) if colour is None else bool(colour))
+    return possible and (are_colours(x, ndim) if colour is None else bool(colour))
 
 
-def look_like_colours(x: Array, ndim: int) -> bool:
+def are_colours(x: Array, ndim: int) -> bool:
     """Whether edges of the channels along the first axis lie at the same positions and go the same way.
 
     Of means over blocks, a difference between two neighbours is multiplied by that next to it, across: both see an
@@ -140,9 +140,9 @@ def look_like_colours(x: Array, ndim: int) -> bool:
     Examples
     --------
     >>> import numpy as np
-    >>> from ell12.restoration.colour import look_like_colours
+    >>> from ell12.restoration.colour import are_colours
     >>> edge = np.outer(np.ones(64), np.arange(64) > 30)
-    >>> look_like_colours(np.stack([edge, edge, edge]), 2), look_like_colours(np.stack([edge, edge.T, -edge]), 2)
+    >>> are_colours(np.stack([edge, edge, edge]), 2), are_colours(np.stack([edge, edge.T, -edge]), 2)
     (True, False)
     """
     x, xp, between, within = block_means(x, ndim), namespace(x), 0.0, 0.0

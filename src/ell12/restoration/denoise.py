@@ -40,7 +40,7 @@ def denoise_tv(
 
     Minimises ``1/2 ||x - image||^2 + alpha sum_i (||(D x)_i||_1 - l2_weight ||(D x)_i||_2)``.
 
-    ``(D x)_i`` are the differences between pixel i and the next one along each axis. They look one way: a mirrored
+    ``(D x)_i`` are the differences between pixel i and the next one along each axis. A mirrored
     image gives the mirrored result up to the direction of the differences. Without ``alpha`` and ``penalty`` the
     strength and one of two penalties are chosen by one score: isotropic total variation, which suits photographs,
     or anisotropic l1-2 of weight 0.5, which suits drawings.

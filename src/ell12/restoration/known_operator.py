@@ -23,7 +23,7 @@ from ell12.backend import (
 )
 from ell12.checks import check_entries, check_flags
 from ell12.minimization import Run
-from ell12.operators import adjoint, adjoint_product, as_operator, dtype_of, input_shape, output_shape, product
+from ell12.operators import Reshaped, adjoint_product, as_operator, dtype_of, input_shape, output_shape, product
 from ell12.operators import image_operators as maps
 from ell12.protocols import Array
 from ell12.restoration.pixels import as_image, as_mask, channels_first, mask_like, without_unknown
@@ -161,7 +161,7 @@ def reconstruct_mri(
     y, _ = channels_first(as_image(data, "data"), channel_axis)
     real = penalty.bounds is not None if real is None else real
     y, A = fourier_samples(y, mask, channel_axis is not None, real)
-    return ImageProblem(y, A, adjoint(A) @ y, len(mask.shape), options).restore()
+    return ImageProblem(y, A, adjoint_product(A, y), len(mask.shape), options).restore()
 
 
 @documented(0.005)
@@ -227,14 +227,14 @@ def restore_tv(
 
 def _on_images(A: Any) -> tuple[Any, Any]:
     """The operator A as one that acts on images, and what it is on vectors."""
-    if isinstance(A, maps.Reshaped):
+    if isinstance(A, Reshaped):
         inside = as_operator(A.A)
-        return maps.Reshaped(inside, A.input_shape), inside
+        return Reshaped(inside, A.input_shape), inside
     A = as_operator(A)
     shape = tuple(getattr(A, "dims", input_shape(A)))
     if len(shape) == 1 and dtype_of(A) is not None:
         raise ValueError("A acts on vectors, and does not tell the shape of the image: give Reshaped(A, shape)")
-    return (A if shape == tuple(input_shape(A)) else maps.Reshaped(A, shape)), A
+    return (A if shape == tuple(input_shape(A)) else Reshaped(A, shape)), A
 
 
 def blur(kernel: Any, y: Array, ndim: int, boundary: str) -> Any:

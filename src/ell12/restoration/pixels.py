@@ -23,8 +23,8 @@ from ell12.backend import (
     refuse_masked,
 )
 from ell12.checks import check_container, naming
+from ell12.operators import Reshaped, sent_to_device_of
 from ell12.operators import image_operators as maps
-from ell12.operators import sent_to_device_of
 from ell12.protocols import Array
 
 
@@ -218,8 +218,8 @@ def by_numpy(A: Any) -> Any:
     if isinstance(A, maps.Stacked | maps.RealInput):
         inside = by_numpy(A.A)
         return None if inside is None else replace(A, A=inside)
-    if isinstance(A, maps.Reshaped):
-        return maps.Reshaped(as_numpy(A.A), A.input_shape) if is_array(A.A) else None
+    if isinstance(A, Reshaped):
+        return Reshaped(as_numpy(A.A), A.input_shape) if is_array(A.A) else None
     if isinstance(A, maps.Sampling):  # of Fourier coefficients too
         return type(A)(as_numpy(A.mask))
     if isinstance(A, maps.Convolution | maps.MirroredConvolution):

@@ -230,7 +230,7 @@ class GrowingADMM:
             objective = loss.value(point) + penalty.value(point.x)
             if split.fit.gradient is None:
                 # A few pixels may go on switching, ever more slightly, so that what is left of the multipliers
-                # stays the same: an image that hardly moves is reason enough for a look at the certificate.
+                # stays the same: an image that hardly moves is reason enough to compute the certificate.
                 optimality = min(penalty.size(split.left(rho)), penalty.size(split.x - before))
                 yield Iterate(point, objective, optimality)
             else:

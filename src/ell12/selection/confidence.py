@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import false_discovery_control, norm, t
 
 from ell12.checks import check_counts, check_share, check_word, naming
-from ell12.operators.linear_operator import adjoint_product
+from ell12.operators import adjoint_product
 from ell12.plots import plot_intervals
 from ell12.protocols import Array
 from ell12.selection.frames import PRINTED, data_frame

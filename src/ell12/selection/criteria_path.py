@@ -288,8 +288,8 @@ def _options(model: Any) -> Any:
         return L12Regressor()
     if not isinstance(model, L12Regressor | L12Classifier | L12CoxRegressor) or isinstance(model, AlphaSearch):
         raise TypeError(
-            f"model must be an L12Regressor, L12Classifier or L12CoxRegressor, got {model!r}: criteria stand in"
-            " place of cross-validation"
+            f"model must be an L12Regressor, L12Classifier or L12CoxRegressor, got {model!r}: criteria serve"
+            " in place of cross-validation"
         )
     return clone(model)
 

@@ -40,8 +40,8 @@ def complementary_pairs(
     labels = np.zeros(rows.size, dtype=int) if strata is None else np.unique(strata, return_inverse=True)[1]
     for _ in range(count):
         # Stratum after stratum, in random order, and within it too; then in turn to one half and to the other.
-        places = random.permutation(labels.max() + 1)[labels]
-        order = rows[np.lexsort((random.permutation(rows.size), places))]
+        positions = random.permutation(labels.max() + 1)[labels]
+        order = rows[np.lexsort((random.permutation(rows.size), positions))]
         even = order[: order.size // 2 * 2]
         yield np.sort(even[::2]), np.sort(even[1::2])
 
@@ -113,10 +113,10 @@ class PathSelector:
             found = self.model._solve(problem, self.penalty, self.alphas, most_entries=enough)
             if any(result.status is Status.STOPPED for result in found):
                 raise KeyboardInterrupt  # which a run answers with what it has; a selection is not to be had
-            moduli = np.abs(np.stack([result.x for result in found]).reshape(len(found), -1))
-            strengths, places = np.nonzero(moduli[:, : self.unit.size * problem.n_rows])
-            units = self.unit[places // problem.n_rows]  # entries of a feature side by side, intercepts behind
-            np.maximum.at(sizes, (strengths, units), moduli[strengths, places])
+            magnitudes = np.abs(np.stack([result.x for result in found]).reshape(len(found), -1))
+            strengths, positions = np.nonzero(magnitudes[:, : self.unit.size * problem.n_rows])
+            units = self.unit[positions // problem.n_rows]  # entries of a feature side by side, intercepts behind
+            np.maximum.at(sizes, (strengths, units), magnitudes[strengths, positions])
             runs += found
         return sizes, runs
 

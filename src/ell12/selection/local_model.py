@@ -27,10 +27,9 @@ from ell12.linear_model.refit import refit
 from ell12.linear_model.row_fits import is_chunked
 from ell12.linear_model.sparse_model import SparseLinearModel
 from ell12.losses import CoxLoss, HuberLoss, LogisticLoss, SquaredLoss
-from ell12.operators import is_out_of_memory, select_columns, to_dense
+from ell12.operators import is_out_of_memory, product, select_columns, to_dense
 from ell12.operators.centering import CenteredColumns, column_squares
 from ell12.operators.gram import weighted_gram
-from ell12.operators.linear_operator import product
 from ell12.penalties import L1
 from ell12.protocols import Array
 

@@ -17,8 +17,8 @@ from joblib import Parallel, delayed
 
 from ell12.losses import SquaredLoss
 from ell12.minimization import minimize
+from ell12.operators import to_dense
 from ell12.operators.gram import ridge_solver
-from ell12.operators.linear_operator import to_dense
 from ell12.penalties import L12
 from ell12.protocols import Array
 from ell12.selection.local_model import LARGEST, LocalColumns

@@ -170,7 +170,7 @@ class StabilitySelection(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         `L12Regressor` (the default), `L12Classifier` or `L12CoxRegressor`: its options, such as loss, l2_weight,
         ridge, penalty_factors, positive or groups, make the path; its alpha does not count. Any other estimator of
         scikit-learn with ``coef_`` or ``feature_importances_`` is fitted to each half at its own settings: the
-        q features with the largest moduli, of several targets or classes their largest, that are not zero.
+        q features with the largest magnitudes, of several targets or classes their largest, that are not zero.
     n_subsamples : int, default 100
         How many halves; even, as each comes with its complement.
     threshold : float, optional

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from ell12.backend import inner, max_abs
 from ell12.checks import check_counts, check_flags, check_positive, set_numbers
 from ell12.protocols import Array, DifferencePenalty, Iterate, Loss, Needs, Point, ProximalLoss, Solver, missing
-from ell12.solvers.proximal_step import ProximalStep, check_step, objective
+from ell12.solvers.proximal_step import ProximalStep, Stepping, objective
 
 
 @dataclass(frozen=True)
@@ -168,13 +168,13 @@ class _Tilted:
 
 
 @dataclass(frozen=True)
-class SequentialConvex:
+class SequentialConvex(Stepping):
     """Sequential convex programming (SCP).
 
     ``x <- prox of the convex part at x - step (gradient(x) - subtracted gradient(x))``, SCP.
 
     The subtracted norm is linearised at x and the loss replaced by its quadratic model (Lu, 2012). Zero would be
-    a resting place, for the subtracted norm has no gradient there, so the first step is a proximal one.
+    a fixed point, for the subtracted norm has no gradient there, so the first step is a proximal one.
 
     Parameters
     ----------
@@ -187,11 +187,7 @@ class SequentialConvex:
     NonmonotoneAPG : The paper's method.
     """
 
-    step: float | str = "lipschitz"
     needs: ClassVar[Needs] = Needs(penalty=DifferencePenalty)
-
-    def __post_init__(self) -> None:
-        check_step(self.step, "lipschitz", "backtracking")
 
     def iterates(self, loss: Loss, penalty: DifferencePenalty, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""

@@ -10,15 +10,12 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from ell12.backend import rounding
-from ell12.backend.compiled_code import can_compile
+from ell12.backend.compiled_code import COMPILED_FROM, can_compile
 from ell12.protocols import Point
 
 # Compiled sweeps go on while they promise to need no more than this number, which costs as much as a Newton step:
 # on paths over 200 x 20,000 and 1000 x 10,000 columns 100 took 1.1 to 1.3 times as long (results/race_sparse).
 SWEEPS = 300
-# Gram matrices of at least this many entries, times the problems over them, are swept by the compiled loop, which
-# takes 0.2 s to load (results/startup).
-COMPILED_FROM = 2**16
 # The most turns of descent and Newton's method, Newton steps of a turn, halvings of a step, and models of a loss:
 # 3 to 6 do as a rule; what needs more is left to another solver (on 136 fits).
 ROUNDS = 20
@@ -189,7 +186,7 @@ def minimise_by_models(
             slope, kinks = penalty.least_slope(point.x, gradient), penalty.kinks(point.x)
             done = penalty.violation(point.x, gradient) <= target
         else:
-            slope, kinks = violations(point.x, gradient, *parts), parts[1] > 0
+            slope, kinks = violations(point.x, gradient, parts), parts[1] > 0
             done = slope.max(initial=0.0) <= target
         columns = np.flatnonzero((point.x != 0) | (slope != 0) | ~kinks)
         if done or columns.size == 0:
@@ -276,7 +273,7 @@ def descend(gram: Any, gradient: Any, x: Any, parts: Parts, target: float, sweep
     """
     (below, above, ridge, weight), least, most = parts, math.inf, 0
     while True:
-        violation = violations(x, gradient, *parts)
+        violation = violations(x, gradient, parts)
         worst = violation.max(initial=0.0)
         if worst <= target:
             return True
@@ -297,12 +294,12 @@ def descend(gram: Any, gradient: Any, x: Any, parts: Parts, target: float, sweep
             return False
 
 
-def violations(x: Any, gradient: Any, below: Any, above: Any, ridge: Any, weight: Any) -> Any:
+def violations(x: Any, gradient: Any, parts: tuple[Any, Any, Any, Any]) -> Any:
     """How much each entry violates the first-order condition; of problems side by side, columns all, each entry.
 
-    The penalty has these slopes below and above zero and this ridge, less weight times the l2 norm of the entries
-    with a slope above zero.
+    The parts of the penalty are those that `descend` takes.
     """
+    below, above, ridge, weight = parts
     counted = above > 0
     length = np.sqrt((np.where(counted, x, 0.0) ** 2).sum(axis=0))
     tilt = np.divide(weight, length, out=np.zeros_like(length), where=length > 0)

@@ -29,8 +29,8 @@ class Homotopy:
     A column that depends on those in the support enters in exchange for one of them: along the vector that these
     columns map to zero all points are solutions, up to the one where an entry is zero.
 
-    The same way leads on to the solution of ``loss + penalty - tangent' x`` (`lean`): there, too, the bounds of
-    the gradient move along straight lines.
+    The same way leads on to the solution of ``loss + penalty - tangent' x`` (`add_tangent`): there, too, the
+    bounds of the gradient move along straight lines.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Homotopy:
     >>> path = Homotopy(SquaredLoss(np.eye(3), [3.0, -4.0, 0.5]), L12(1.0, 0.0))
     >>> [(path.left, point.x.tolist()) for point in path.points() if point]
     [(3.0, [0.0, 0.0, 0.0]), (0.0, [2.0, -3.0, 0.0])]
-    >>> path.lean(np.array([0.5, 0.0, 1.0]))
+    >>> path.add_tangent(np.array([0.5, 0.0, 1.0]))
     >>> [(path.left, point.x.round(9).tolist()) for point in path.points() if point]
     [(1.0, [2.0, -3.0, 0.0]), (0.5, [2.25, -3.0, 0.0]), (0.0, [2.5, -3.0, 0.5])]
     """
@@ -70,7 +70,7 @@ class Homotopy:
         columns = np.flatnonzero(~self.kinks)
         self.support = _Support(self._roots(columns), columns)
 
-    def lean(self, tangent: Any) -> None:
+    def add_tangent(self, tangent: Any) -> None:
         """Head for the solution of ``loss + penalty - tangent' x`` from the one that was reached last."""
         change = tangent - self.tangent
         endless = np.abs(self.slopes) >= ENDLESS

@@ -6,14 +6,14 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ell12.backend import inner, is_number, max_abs
 from ell12.backend.number_types import difference
 from ell12.checks import check_positive
-from ell12.protocols import Array, Iterate, Loss, Penalty, Point
+from ell12.protocols import Array, Iterate, Loss, Needs, Penalty, Point
 
 # A shorter step is none: the numbers are not finite, which the loop will see.
 SHORTEST = sys.float_info.min
@@ -34,6 +34,17 @@ def objective(loss: Loss, penalty: Penalty, point: Point) -> float:
 def check_step(step: float | str, *names: str) -> None:
     """Raise unless step is a positive number or one of the names."""
     check_positive(step, "step", *names)
+
+
+@dataclass(frozen=True)
+class Stepping:
+    """What solvers that take proximal steps share: the option of their length."""
+
+    step: float | str = "lipschitz"
+    needs: ClassVar[Needs] = Needs()
+
+    def __post_init__(self) -> None:
+        check_step(self.step, "lipschitz", "backtracking")
 
 
 def known_lipschitz(loss: Loss) -> float:
@@ -165,36 +176,9 @@ def first_step(loss: Loss, start: Point) -> float:
     return step or length / size
 
 
-# Checks that fail are this many iterations apart at the most: a run that has arrived is soon seen to have.
+# Certificates that fail are one iteration apart, then twice as many each time, up to this number: a run that has
+# arrived is soon seen to have.
 LONGEST = 64
-
-
-class BackOff:
-    """Waits twice as long after each check that failed, from one iteration to `LONGEST`.
-
-    Examples
-    --------
-    >>> from ell12.solvers.proximal_step import BackOff
-    >>> back_off, checks = BackOff(), []
-    >>> for iteration in range(8):
-    ...     if back_off.is_due():
-    ...         checks.append(iteration)
-    ...         back_off.record(False)
-    >>> checks
-    [0, 1, 3, 7]
-    """
-
-    def __init__(self) -> None:
-        self.pause, self.left = 1, 0
-
-    def is_due(self) -> bool:
-        """Count an iteration; return whether a check may be made in it."""
-        self.left = max(self.left - 1, 0)
-        return self.left == 0
-
-    def record(self, success: bool) -> None:
-        """Take note of a check."""
-        self.left, self.pause = (1, 1) if success else (self.pause, min(2 * self.pause, LONGEST))
 
 
 def next_t(t: float) -> float:

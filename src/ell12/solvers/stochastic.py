@@ -14,7 +14,47 @@ from ell12.solvers.proximal_step import check_step, first_step, known_lipschitz,
 
 
 @dataclass(frozen=True)
-class ProxSVRG:
+class _RowSteps:
+    """Passes over batches of rows; one that raises the objective is undone, and the step halved."""
+
+    batch_size: int = 64
+    step: float | str = "lipschitz"
+    random_state: int = 0
+    needs: ClassVar[Needs] = Needs(RowLoss)
+    keeps_memory: ClassVar[bool]  # where a pass has lowered the objective, rather than where it has not
+    _memory: ClassVar[Any]
+    _slope: ClassVar[Any]
+
+    def __post_init__(self) -> None:
+        check_step(self.step, "lipschitz")
+        check_counts(least=1, optional=False, batch_size=self.batch_size)
+        generator(self.random_state)
+
+    def iterates(self, loss: Any, penalty: Penalty, start: Point) -> Iterator[Iterate]:
+        """Yield one iterate for each pass."""
+        random, step = generator(self.random_state), LearnedStep(self.step)
+        best, value, memory = start, objective(loss, penalty, start), self._memory(loss, start)
+        while True:
+            x = best.x
+            for batch in loss.batches(self.batch_size, random):
+                step.watch(batch.loss, batch.count, x)
+                slope = self._slope(memory, batch, x, step)
+                x = penalty.prox(x - step.size * slope, step.size)
+            point = loss.point(x)
+            new_value, size = objective(loss, penalty, point), step.size
+            lower = new_value <= value + rounding(value, x)
+            if lower:
+                best, value = point, new_value
+            else:
+                step.factor *= 0.5
+            if lower != self.keeps_memory:
+                memory = self._memory(loss, best)
+            residual = max_abs(best.x - penalty.prox(best.x - size * memory["gradient"], size)) / size
+            yield Iterate(best, value, residual)
+
+
+@dataclass(frozen=True)
+class ProxSVRG(_RowSteps):
     """Proximal stochastic variance-reduced gradient (Xiao & Zhang, doi:10.1137/140961791).
 
     From a snapshot with its full gradient ``g`` a pass goes over k batches of rows, ``f = sum_j f_j``::
@@ -31,8 +71,6 @@ class ProxSVRG:
         Rows of a batch.
     step : float or "lipschitz", default "lipschitz"
         A number, or one third of the inverse curvature of the first batch, lowered whenever a batch shows more.
-    passes : int, default 1
-        Passes between two full gradients.
     random_state : int, default 0
         Seed of the order of batches, where the loss can choose it.
 
@@ -48,53 +86,22 @@ class ProxSVRG:
     what ensures descent is the undoing alone.
     """
 
-    batch_size: int = 64
-    step: float | str = "lipschitz"
-    passes: int = 1
-    random_state: int = 0
-    needs: ClassVar[Needs] = Needs(RowLoss)
+    keeps_memory: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        check_step(self.step, "lipschitz")
-        check_counts(least=1, optional=False, batch_size=self.batch_size)
-        check_counts(least=1, most=10_000, optional=False, passes=self.passes)
-        generator(self.random_state)
+    def _memory(self, loss: Any, point: Point) -> dict[Any, Any]:
+        """The snapshot and its gradient."""
+        return {"snapshot": point, "gradient": loss.gradient(point)}
 
-    def iterates(self, loss: Any, penalty: Penalty, start: Point) -> Iterator[Iterate | None]:
-        """Yield one iterate for each snapshot, and None after each pass between, for the clock."""
-        random = generator(self.random_state)
-        step = LearnedStep(self.step)
-        snapshot, value = start, objective(loss, penalty, start)
-        gradient = loss.gradient(start)
-        while True:
-            x = snapshot.x
-            for number in range(self.passes):
-                if number:
-                    yield None
-                for batch in loss.batches(self.batch_size, random):
-                    step.watch(batch.loss, batch.count, x)
-                    x = self._move(batch, penalty, x, snapshot, gradient, step)
-            point = loss.point(x)
-            new_value, size = objective(loss, penalty, point), step.size
-            if new_value <= value + rounding(value, x):
-                snapshot, value, gradient = point, new_value, loss.gradient(point)
-            else:
-                step.factor *= 0.5
-            yield Iterate(snapshot, value, _residual(penalty, snapshot.x, gradient, size))
-
-    @staticmethod
-    def _move(
-        batch: Any, penalty: Penalty, x: Array, snapshot: Point, gradient: Array, step: LearnedStep
-    ) -> Array:
-        here = batch.loss.point(x)
-        there = batch.point(snapshot)
+    def _slope(self, memory: dict[Any, Any], batch: Any, x: Array, step: LearnedStep) -> Array:
+        """An estimate of the gradient at x by one batch."""
+        here, there = batch.loss.point(x), batch.point(memory["snapshot"])
         change = batch.loss.gradient_of(batch.loss.slope(here) - batch.loss.slope(there))
         step.compare(here.x - there.x, change, batch.count)
-        return penalty.prox(x - step.size * (batch.count * change + gradient), step.size)
+        return batch.count * change + memory["gradient"]
 
 
 @dataclass(frozen=True)
-class SAGA:
+class SAGA(_RowSteps):
     """SAGA (Defazio, Bach & Lacoste-Julien, NIPS 2014) over batches of rows.
 
     Like `ProxSVRG`, with the last slope of every row, one number each, in place of a snapshot. An iterate costs
@@ -115,47 +122,22 @@ class SAGA:
     RowsLoss : Rows that are read again in every pass.
     """
 
-    batch_size: int = 64
-    step: float | str = "lipschitz"
-    random_state: int = 0
-    needs: ClassVar[Needs] = Needs(RowLoss)
+    keeps_memory: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        check_step(self.step, "lipschitz")
-        check_counts(least=1, optional=False, batch_size=self.batch_size)
-        generator(self.random_state)
-
-    def iterates(self, loss: Any, penalty: Penalty, start: Point) -> Iterator[Iterate]:
-        """Yield one iterate for each pass."""
-        random = generator(self.random_state)
-        step = LearnedStep(self.step)
-        best, value = start, objective(loss, penalty, start)
-        kept, total = self._table(loss, start)
-        x = start.x
-        while True:
-            for batch in loss.batches(self.batch_size, random):
-                step.watch(batch.loss, batch.count, x)
-                slope = batch.loss.slope(batch.loss.point(x))
-                change = batch.loss.gradient_of(slope - kept[batch.index])
-                x = penalty.prox(x - step.size * (batch.count * change + total), step.size)
-                kept[batch.index] = slope
-                total = total + change
-            point = loss.point(x)
-            new_value, size = objective(loss, penalty, point), step.size
-            if new_value <= value + rounding(value, x):
-                best, value = point, new_value
-            else:  # go back, with a table that belongs there
-                step.factor *= 0.5
-                x, (kept, total) = best.x, self._table(loss, best)
-            yield Iterate(best, value, _residual(penalty, best.x, total, size))
-
-    def _table(self, loss: Any, point: Point) -> tuple[dict[int, Array], Array]:
+    def _memory(self, loss: Any, point: Point) -> dict[Any, Any]:
         """The slopes of every batch at a point, and the gradient."""
-        kept, total = {}, 0 * point.x
+        memory: dict[Any, Any] = {"gradient": 0 * point.x}
         for batch in loss.batches(self.batch_size):
-            kept[batch.index] = batch.loss.slope(batch.point(point))
-            total = total + batch.loss.gradient_of(kept[batch.index])
-        return kept, total
+            memory[batch.index] = batch.loss.slope(batch.point(point))
+            memory["gradient"] = memory["gradient"] + batch.loss.gradient_of(memory[batch.index])
+        return memory
+
+    def _slope(self, memory: dict[Any, Any], batch: Any, x: Array, step: LearnedStep) -> Array:  # noqa: ARG002
+        """The same, whose slopes replace those in the memory."""
+        slope, gradient = batch.loss.slope(batch.loss.point(x)), memory["gradient"]
+        change = batch.loss.gradient_of(slope - memory[batch.index])
+        memory |= {batch.index: slope, "gradient": gradient + change}
+        return batch.count * change + gradient
 
 
 class LearnedStep:
@@ -163,29 +145,23 @@ class LearnedStep:
 
     def __init__(self, step: float | str) -> None:
         self.fixed = None if step == "lipschitz" else float(step)
-        self.curvature = 0.0
-        self.factor = 1.0
+        self.curvature, self.factor = 0.0, 1.0
 
     @property
     def size(self) -> float:
         """The step in use."""
-        base = self.fixed if self.fixed is not None else 1 / (3 * (self.curvature or 1.0))
-        return base * self.factor
+        return self.factor * (self.fixed or 1 / (3 * (self.curvature or 1.0)))
 
     def watch(self, loss: Any, count: int, x: Array) -> None:
         """Learn the curvature of the first batch: its bound or, where there is none, what it is at x."""
         if self.fixed is None and self.curvature == 0:
             lipschitz = known_lipschitz(loss)
-            unbounded = not math.isfinite(lipschitz)
-            self.curvature = count * (1 / first_step(loss, loss.point(x)) if unbounded else lipschitz)
+            self.curvature = count * (
+                lipschitz if math.isfinite(lipschitz) else 1 / first_step(loss, loss.point(x))
+            )
 
     def compare(self, move: Array, change: Array, count: int) -> None:
         """Learn from a change of gradient: along a move the curvature is at least this."""
         square = inner(move, move)
         if self.fixed is None and square > 0:
             self.curvature = max(self.curvature, count * math.sqrt(inner(change, change) / square))
-
-
-def _residual(penalty: Penalty, x: Array, gradient: Array, step: float) -> float:
-    """The largest entry of a proximal gradient step, over its length."""
-    return max_abs(x - penalty.prox(x - step * gradient, step)) / step

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from ell12.backend import as_numpy, indices_like, is_array, is_numpy, rounding
+from ell12.operators.gram import SMALL
 from ell12.protocols import ColumnLoss, Iterate, Needs, PiecewisePenalty, Point
 from ell12.solvers.gram_descent import GramDescent, minimise_by_models
 from ell12.solvers.homotopy import ROUNDING, Homotopy
@@ -18,8 +19,9 @@ from ell12.solvers.newton import LARGEST, EvaluatedPoint, PiecewiseProblem, Supp
 from ell12.solvers.proximal_gradient import NonmonotoneAPG
 from ell12.solvers.proximal_step import ProximalStep, objective, rise
 
-# A working set holds this number of violating columns, where there are as many, even if the support is smaller.
-VIOLATING = 100
+# A working set holds this number of violating columns, where there are as many, even if the support is smaller; of
+# a path, solutions with no more entries are sought from that of the Lasso too (results/race_sparse).
+FEW = 100
 # The violation within a working set is brought down to this fraction between two gradients of all columns.
 CLOSER = 0.1
 # Where the penalty's negative curvature exceeds this fraction of the loss's curvature, there are many minima, of
@@ -27,9 +29,6 @@ CLOSER = 0.1
 # nmAPG, chooses (results/race). Beyond LATE nmAPG goes on to its end. With 1 in place of 2, of 360 problems under
 # MCP 129 have lower minima and 33 higher ones, but a plain fit on 200 x 500 takes 77 iterations in place of 20.
 CURVED, LATE = 0.05, 2.0
-# Up to this number of entries of A a step of nmAPG in all columns costs little, and losses that are not quadratic
-# have worse minima however little the penalty is curved; a homotopy costs no more than a factorization there.
-SMALL = 2**21
 # From an initial violation of this many times alpha on, an exact path may be followed.
 FAR = 100
 # `SupportNewton` works on some columns for this number of steps before the gradient in the others is computed.
@@ -83,6 +82,8 @@ class WorkingSet:
         problem, no_progress = _Columns(loss, penalty, start), False
         current = problem.evaluate(start)
         problem.may_follow = problem.allows_homotopy(current)
+        if problem.begins_convex(current):
+            current = yield from problem.convex_iterates(current)
         while True:
             yield replace(current.iterate, no_progress=no_progress)
             old, (new, ending) = current, problem.improve(current)
@@ -94,7 +95,7 @@ class WorkingSet:
                 others = problem.newton_iterates(current, ending)
             else:
                 continue
-            current = yield from _named(solver, others)
+            current = yield from others
 
 
 _Iterates = Generator[Iterate | None, None, EvaluatedPoint]
@@ -111,7 +112,7 @@ class _Columns(PiecewiseProblem):
     def __init__(self, loss: Any, penalty: Any, start: Point) -> None:
         super().__init__(loss, penalty)
         self._step: ProximalStep | None = None
-        self.unpenalised = np.flatnonzero(~penalty.kinks(start.x))
+        self.unpenalised = ~penalty.kinks(start.x)
         entries = math.inf if loss.out_of_memory else start.x.size * math.prod(start.prediction.shape)
         self.is_small, self.may_follow, self.ratio = entries <= SMALL, False, 0.0
 
@@ -135,9 +136,36 @@ class _Columns(PiecewiseProblem):
         cold = small and current.violation > FAR * self.steepest > 0 and loss.curvature(point) is not None
         return bool(cold and self.penalty.convex.curvature(point.x).largest == 0)
 
+    def begins_convex(self, current: EvaluatedPoint) -> bool:
+        """Whether a run that begins here has the convex problem first: from zero, with more columns than rows.
+
+        Not under a penalty with a curvature at zero, as MCP's, from where nmAPG chooses better.
+        """
+        point, loss, penalty = current.point, self.loss, self.penalty
+        wide = current.x.size > point.prediction.shape[0] and loss.is_quadratic and not loss.out_of_memory
+        cold = wide and not (self.may_follow or current.x.any())
+        return cold and not penalty.is_convex and penalty.curvature(point.x).largest == 0
+
+    def convex_iterates(self, current: EvaluatedPoint) -> _Iterates:
+        """Working sets with the penalty's convex part alone: those that begin there end at lower minima.
+
+        At the minimum in 108 of 112 problems of the paper's kind and 6 of 8 with neighbouring columns alike, in
+        place of 100 and 4, in the same time (results/certificates).
+        """
+        easier = _Columns(self.loss, self.penalty.convex, current.point)
+        inner, best = easier.evaluate(current.point, gradient=current.gradient), current.iterate
+        while inner.violation > CLOSER**2 * easier.steepest:
+            yield best
+            new, ending = easier.improve(inner)
+            if new is None or ending != "done":
+                break
+            inner, value = new, objective(self.loss, self.penalty, new.point)
+            best = replace(new.iterate, objective=value) if value <= best.objective else best
+        return self.evaluate(best.point, gradient=best.gradient)
+
     def homotopy_iterates(self, current: EvaluatedPoint) -> _Iterates:
         """Solutions at decreasing strengths, then with one tangent of the subtracted norm after the other."""
-        loss, penalty, best = self.loss, self.penalty, current.iterate
+        loss, penalty, best = self.loss, self.penalty, replace(current.iterate, method="Homotopy")
         path, value, reached = Homotopy(loss, penalty.convex), math.inf, math.inf
         while True:
             for point in path.points():
@@ -146,12 +174,12 @@ class _Columns(PiecewiseProblem):
                     continue
                 value, tangent = objective(loss, penalty, point), penalty.subtracted_gradient(point.x)
                 if value <= best.objective:
-                    best = Iterate(point, value, path.violation(tangent))
+                    best = Iterate(point, value, path.violation(tangent), method="Homotopy")
                 yield best
             if path.left > 0 or value >= reached or path.violation(tangent) <= ROUNDING * penalty.alpha:
                 break
             reached = value
-            path.lean(tangent)
+            path.add_tangent(tangent)
         return self.lower(loss.point(best.point.x), current)
 
     def newton_iterates(self, current: EvaluatedPoint, ending: Ending) -> _Iterates:
@@ -170,18 +198,26 @@ class _Columns(PiecewiseProblem):
             point = Point(_with_entries(x, columns, inner.point.x), inner.point.prediction)
             if inner.optimality <= enough:
                 break
-            yield Iterate(point, inner.objective, current.violation)
+            yield Iterate(point, inner.objective, current.violation, method="SupportNewton")
         return self.evaluate(point)
 
     def proximal_step(self, current: EvaluatedPoint) -> EvaluatedPoint:
         """A proximal step, whose length is found by backtracking."""
         self._step = self._step or ProximalStep(self.loss, self.penalty, "backtracking", current.point)
-        new = self.evaluate(self._step(current.point))
-        return new if new.objective <= current.objective else current
+        return self.lower(self._step(current.point), current)
 
     def columns(self, current: EvaluatedPoint, most: int = 0) -> Any:
-        """The working set; ``most`` violating columns are taken, where there are as many."""
-        return current.columns_to_change(VIOLATING, self.unpenalised, most)
+        """The support, what is unpenalised, and the worst violating columns, so that the support at most doubles.
+
+        At least 100 violating columns are taken, and at least ``most``, where there are as many.
+        """
+        inside = (current.x != 0) | self.unpenalised
+        outside = np.flatnonzero(~inside & (current.slope != 0))
+        room = max(most, FEW, int(np.count_nonzero(inside)))
+        if outside.size > room:
+            outside = outside[np.argpartition(-np.abs(current.slope[outside]), room)[:room]]
+        inside[outside] = True
+        return np.flatnonzero(inside)
 
     def improve(self, current: EvaluatedPoint) -> tuple[EvaluatedPoint | None, Ending]:
         """A better point, or None; and whether columns are better left to another solver."""
@@ -196,16 +232,17 @@ class _Columns(PiecewiseProblem):
         model = GramDescent(loss.hessian(current.point, columns), x[columns], current.gradient[columns])
         solved = model.solve(penalty, target)
         self.ratio = model.curvature_ratio(penalty)
+        # Under losses that are not quadratic minima are worse however little the penalty is curved.
         curved = self.ratio > (CURVED if loss.is_quadratic or not self.is_small else 0.0)
         if curved and current.violation > CLOSER * self.penalty.alpha:
             return current, "curved"
         if loss.is_quadratic:
             point = loss.point_within(_with_entries(x, columns, model.x), columns)
         else:
-            start = Point(x[columns], current.point.prediction)
-            given = loss.restrict(columns), penalty, start, current.gradient[columns], target
-            inner, _, solved = minimise_by_models(*given)
-            point = Point(_with_entries(x, columns, inner.x), inner.prediction)
+            inner, start = loss.restrict(columns), Point(x[columns], current.point.prediction)
+            start = min(inner.point(model.x), start, key=lambda point: objective(inner, penalty, point))
+            end, _, solved = minimise_by_models(inner, penalty, start, inner.gradient(start), target)
+            point = Point(_with_entries(x, columns, end.x), end.prediction)
         return self._better(self.evaluate(point), current), "done" if solved else "unsolved"
 
     def _is_dependent(self, current: EvaluatedPoint, columns: Any) -> bool:
@@ -216,7 +253,7 @@ class _Columns(PiecewiseProblem):
         paper's problem descent took 0.03 s with 420 of 500 in use and 3 s with 490, the homotopy 0.15 and 0.4 s).
         """
         rows = current.point.prediction.shape[0]
-        many = rows <= VIOLATING or np.count_nonzero(current.x) > 0.9 * rows
+        many = rows <= FEW or np.count_nonzero(current.x) > 0.9 * rows
         return self.may_follow and columns.size > rows and bool(many)
 
     def _better(self, new: EvaluatedPoint, current: EvaluatedPoint) -> EvaluatedPoint | None:
@@ -230,22 +267,12 @@ class _Columns(PiecewiseProblem):
         return new if level and new.violation < current.violation else None
 
 
-def _named(method: str, iterates: _Iterates) -> _Iterates:
-    """The same iterates with the name of the solver that made them."""
-    while True:
-        try:
-            iterate = next(iterates)
-            yield iterate and replace(iterate, method=method)
-        except StopIteration as end:
-            return end.value
-
-
 def _decreasing(solver: Any, loss: Any, penalty: Any, start: Point, value: float) -> Iterator[Iterate]:
-    """The iterates of a solver, the best so far standing in for those that lie higher."""
-    best = Iterate(start, value, np.inf)
+    """The iterates of `SupportNewton`, the best so far standing in for those that lie higher."""
+    best = Iterate(start, value, np.inf, method="SupportNewton")
     for iterate in solver.iterates(loss, penalty, start):
         if iterate.objective <= best.objective + rounding(best.objective, start.x):
-            best = iterate
+            best = replace(iterate, method="SupportNewton")
         yield best
 
 

@@ -194,7 +194,7 @@ class ARSSM3F(Rival):
     def _grow(
         self, problem: ManifoldProblem, here: DescentPoint, limit: int, rng: np.random.Generator
     ) -> tuple[DescentPoint, float]:
-        """A place of larger rank along the leading singular vectors of the gradient, and the largest value."""
+        """A point of larger rank along the leading singular vectors of the gradient, and the largest value."""
         x = here.point.x
         block = min(self.growth, limit - x.rank)
         start = random_block(rng, x.shape[1], block + 2, x.dtype)
@@ -237,7 +237,7 @@ class ManifoldProblem:
     loss: Any
 
     def at(self, point: Point, value: float | None = None) -> DescentPoint:
-        """The place of a point, with its objective if that is known."""
+        """The evaluation of a point, with its objective if that is known."""
         descent = -sparse_gradient(self.loss, point.prediction)
         return DescentPoint(point, self.loss.value(point) if value is None else value, descent)
 
@@ -251,7 +251,7 @@ class ManifoldProblem:
 
 
 def conjugate_descent(problem: ManifoldProblem, here: DescentPoint) -> Iterator[DescentPoint]:
-    """Places of ever smaller objective, of the first rank, along a manifold: no linear system is solved."""
+    """Points of ever smaller objective, of the first rank, along a manifold: no linear system is solved."""
     direction = -1.0 * here.slope
     while True:
         new = _line_search(problem, here, direction) or _line_search(problem, here, -1.0 * here.slope) or here

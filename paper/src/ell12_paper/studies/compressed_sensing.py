@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
 from functools import cache
 from itertools import product
 from typing import Any
@@ -125,10 +124,6 @@ def early_end(history: dict[str, Any]) -> dict[str, Any] | None:
 
 def _thinned(history: dict[str, Any]) -> dict[str, list[float]]:
     """At most `HISTORY_POINTS` of the iterations, evenly spaced in their logarithm, the first and last kept."""
-    kept = _log_spaced(len(history["objective"]))
+    powers = np.linspace(0.0, math.log(len(history["objective"])), HISTORY_POINTS)
+    kept = [int(k) - 1 for k in np.unique(np.rint(np.exp(powers)))]
     return {name: [float(f"{values[k]:.10g}") for k in kept] for name, values in history.items()}
-
-
-def _log_spaced(n: int) -> Sequence[int]:
-    powers = np.linspace(0.0, math.log(n), HISTORY_POINTS)
-    return [int(k) - 1 for k in np.unique(np.rint(np.exp(powers)))]

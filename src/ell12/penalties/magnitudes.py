@@ -1,4 +1,4 @@
-"""The l1-2 family over moduli: entries, groups, rows."""
+"""The l1-2 family over magnitudes: entries, groups, rows."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ell12.protocols import Array
 from ell12.prox.closed_form import prox_vector
 
 
-class ModuliL12(PenaltyBase):
-    """``alpha (sum_i w_i |m_i| - l2_weight ||m||_2 + ridge/2 ||m||_2^2)`` of the moduli m of an array.
+class MagnitudesL12(PenaltyBase):
+    """``alpha (sum_i w_i |m_i| - l2_weight ||m||_2 + ridge/2 ||m||_2^2)`` of the magnitudes m of an array.
 
     A modulus of weight 0 is not penalised at all: it enters no norm. One of infinite weight is fixed at zero.
     """
@@ -26,22 +26,22 @@ class ModuliL12(PenaltyBase):
     weights: Any
     positive: Any = False
     ridge: float = 0.0
-    signed: ClassVar[bool] = True  # whether moduli carry the signs of single entries
+    signed: ClassVar[bool] = True  # whether magnitudes carry the signs of single entries
 
-    _unpenalised: Any = None  # which moduli have weight 0
-    _kernel_weights: Any = None  # infinite for unpenalised moduli, which the kernel then fixes at zero
+    _unpenalised: Any = None  # which magnitudes have weight 0
+    _kernel_weights: Any = None  # infinite for unpenalised magnitudes, which the kernel then fixes at zero
     _infinite: bool = False  # whether some weight is infinite
 
-    def moduli(self, x: Array) -> Array:
-        """The numbers whose moduli are penalised: here the entries themselves."""
+    def magnitudes(self, x: Array) -> Array:
+        """The numbers whose magnitudes are penalised: here the entries themselves."""
         return x
 
-    def rebuild(self, x: Array, moduli: Array, new: Array) -> Array:  # noqa: ARG002
-        """The array with the ``new`` moduli that has the directions of x, whose own moduli are given too."""
+    def rebuild(self, x: Array, magnitudes: Array, new: Array) -> Array:  # noqa: ARG002
+        """The array with the ``new`` magnitudes and the directions of x, whose own magnitudes are given too."""
         return new
 
-    def directions(self, x: Array, moduli: Array) -> Array:  # noqa: ARG002
-        """The array with the directions of x, whose moduli are given, and moduli 1, or 0 where those of x are."""
+    def directions(self, x: Array, magnitudes: Array) -> Array:  # noqa: ARG002
+        """The directions of x, whose magnitudes are given: magnitudes 1, or 0 where those of x are."""
         return signs(x)
 
     def spread(self, values: Array) -> Array:
@@ -61,15 +61,15 @@ class ModuliL12(PenaltyBase):
         return strength * self._difference(x) if strength > 0 else 0.0
 
     def prox(self, x: Array, step: float) -> Array:
-        """`ell12.prox.prox_l12` of the moduli with threshold ``t = alpha step``; those of weight 0 pass.
+        """`ell12.prox.prox_l12` of the magnitudes with threshold ``t = alpha step``; those of weight 0 pass.
 
-        With a ridge both the moduli and the threshold are divided by ``1 + t ridge`` first.
+        With a ridge both the magnitudes and the threshold are divided by ``1 + t ridge`` first.
         """
         x, step = self._checked(x), as_step(step)
         if self.strength * step == 0:
             return self._allowed(x)
-        moduli = self._moduli_to_shrink(x)
-        shrunk = self.rebuild(x, moduli, self._prox_moduli(moduli, step))
+        magnitudes = self._magnitudes_to_shrink(x)
+        shrunk = self.rebuild(x, magnitudes, self._prox_magnitudes(magnitudes, step))
         if self._unpenalised is None:
             return shrunk
         return namespace(x).where(self._unpenalised_like(x), self._allowed(x), shrunk)
@@ -88,20 +88,20 @@ class ModuliL12(PenaltyBase):
 
         The largest modulus of `least_slope`. At zero, where the norm has no gradient, that of one proximal step.
         """
-        found = max_abs(self.moduli(self.least_slope(x, gradient)))
-        if self.l2_weight > 0 and max_abs(self.moduli(self._penalised(x))) == 0:
+        found = max_abs(self.magnitudes(self.least_slope(x, gradient)))
+        if self.l2_weight > 0 and max_abs(self.magnitudes(self._penalised(x))) == 0:
             step = self._with(ridge=0.0).prox(-gradient, 1.0)  # a ridge would only make it shorter
-            found = max(found, max_abs(self.moduli(self._penalised(step))))
+            found = max(found, max_abs(self.magnitudes(self._penalised(step))))
         return found
 
     def least_slope(self, x: Array, gradient: Array) -> Array:
-        """The subgradient of the objective whose moduli are smallest, where the loss has this gradient.
+        """The subgradient of the objective whose magnitudes are smallest, where the loss has this gradient.
 
         Where x is not zero it is ``gradient - alpha l2_weight x/||x|| + alpha ridge x + alpha w x/|x|``. Where x
         is zero it is what the modulus of ``gradient - alpha l2_weight x/||x||`` has above ``alpha w``.
         """
         x, gradient = self._checked(x), as_array(gradient, "gradient")
-        xp, sizes = namespace(x), self.moduli(x)
+        xp, sizes = namespace(x), self.magnitudes(x)
         support = self.spread(sizes != 0)
         slope, threshold = gradient - self._tangent(x), self._threshold(x)
         if self.ridge > 0:
@@ -113,7 +113,7 @@ class ModuliL12(PenaltyBase):
         if self.positive is not False and not self.signed:
             # What pushes a part of a norm against its bound is no violation.
             on, slope = xp.where((x == 0) & (on > 0), 0, on), xp.where(slope > 0, 0, slope)
-        steep = self.moduli(slope)
+        steep = self.magnitudes(slope)
         size = xp.abs(steep)
         if self.positive is not False and self.signed:
             size = -steep if self.positive is True else xp.where(self._must_be_positive(x), -steep, size)
@@ -127,7 +127,7 @@ class ModuliL12(PenaltyBase):
         return new
 
     def _set_masks(self) -> None:
-        """Check which entries must not be negative, and the weights, once, and find the unpenalised moduli."""
+        """Check which entries must not be negative, and the weights, once, and find the unpenalised magnitudes."""
         with naming("positive"):
             mask: Any = None if isinstance(self.positive, bool) else as_numpy(self.positive)
         if mask is None or mask.shape == () or mask.dtype != bool:
@@ -155,31 +155,31 @@ class ModuliL12(PenaltyBase):
 
     def _difference(self, x: Array) -> Any:
         """The penalty at a strength of 1."""
-        moduli = self.moduli(self._penalised(x))
+        magnitudes = self.magnitudes(self._penalised(x))
         if self.weights is None:
-            total, length = l1_and_l2(moduli)
+            total, length = l1_and_l2(magnitudes)
         else:  # what an infinite weight fixes at zero costs nothing
             xp = namespace(x)
             weights = as_array_of(self.weights, x)
-            weights = xp.where(moduli != 0, weights, 0) if self._infinite else weights
-            total, length = float(xp.sum(weights * xp.abs(moduli))), norm(moduli)
+            weights = xp.where(magnitudes != 0, weights, 0) if self._infinite else weights
+            total, length = float(xp.sum(weights * xp.abs(magnitudes))), norm(magnitudes)
         return total - self.l2_weight * length + 0.5 * self.ridge * length * length
 
-    def _moduli_to_shrink(self, x: Array) -> Array:
-        return self.moduli(x)
+    def _magnitudes_to_shrink(self, x: Array) -> Array:
+        return self.magnitudes(x)
 
-    def _prox_moduli(self, moduli: Array, step: float) -> Array:
+    def _prox_magnitudes(self, magnitudes: Array, step: float) -> Array:
         threshold = self.strength * step
         if self.ridge > 0:
             grown = 1 + threshold * self.ridge
-            moduli, threshold = moduli / grown, threshold / grown
+            magnitudes, threshold = magnitudes / grown, threshold / grown
         given = threshold, self.l2_weight, self._kernel_weights
         if isinstance(self.positive, bool):
-            return prox_vector(moduli, *given, self.positive or not self.signed)
+            return prox_vector(magnitudes, *given, self.positive or not self.signed)
         # Those entries that must not be negative, and the sizes of the others, are one vector.
-        xp, signed = namespace(moduli), self._must_be_positive(moduli)
-        shrunk = prox_vector(xp.where(signed, moduli, xp.abs(moduli)), *given, positive=True)
-        return xp.where(signed | (moduli >= 0), shrunk, -shrunk)
+        xp, signed = namespace(magnitudes), self._must_be_positive(magnitudes)
+        shrunk = prox_vector(xp.where(signed, magnitudes, xp.abs(magnitudes)), *given, positive=True)
+        return xp.where(signed | (magnitudes >= 0), shrunk, -shrunk)
 
     def _tangent(self, x: Array) -> Array:
         inside = self._penalised(x)
