@@ -313,7 +313,7 @@ def drawing() -> str:
 
 
 # Who else asks for a capability, where it is offered.
-ASKED_BY = {"SplitLoss": ["GrowingADMM and TotalVariationDCA, for losses that are not squared"]}
+ASKED_BY = {"SplitLoss": ["GrowingADMM, for losses that are not squared"]}
 
 
 def capabilities() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
@@ -123,12 +124,9 @@ STRENGTHS = denoising.STRENGTHS
 PAIRS = ((ALTMIN, "loose"), (ACCURATE, "strict"))
 COMPARABLE = 0.05  # "as well as DCA" means an error at most this fraction higher; the paper gives no bound
 # What is restored: the study, and whether its images are drawn.
-KINDS = {
-    "denoising photographs": (beyond.WEIGHTS, False),
-    "denoising drawn images": (beyond.WEIGHTS, True),
-    "deblurring photographs": (beyond.BLUR, False),
-    "deblurring drawn images": (beyond.BLUR, True),
-}
+RESTORED = {"denoising": beyond.WEIGHTS, "deblurring": beyond.BLUR}
+PICTURES = {"photographs": False, "drawn images": True}
+KINDS = {f"{what} {kind}": (RESTORED[what], PICTURES[kind]) for what, kind in product(RESTORED, PICTURES)}
 DRAWN = ("Rectangles", "Discs", "Phantom")
 LEVEL = 0.1  # two PSNR (dB) closer than this count as level: no eye sees the difference
 

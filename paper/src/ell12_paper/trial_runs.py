@@ -168,9 +168,7 @@ def _rows_to_keep(folder: Path, wish: Wish, resume: bool) -> list[Row]:
         known = provenance.read(folder)
         earlier = known and {(run["preset"], run["seed"], provenance.images_of(run)) for run in known["runs"]}
         if earlier != {(wish.preset, wish.seed, names())}:
-            raise RunError(
-                f"{folder} holds rows of another preset or seed, or of other pictures: choose another --out"
-            )
+            raise RunError(f"{folder} holds rows of another preset, seed or pictures: choose another --out")
     if damaged:
         rewrite_rows(folder, rows)
     return rows

@@ -129,14 +129,10 @@ def opened(source: Path) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="ell12-") as name:
         try:
-            with zipfile.ZipFile(source) as archive:
-                for entry in archive.infolist():
-                    if (plain := Path(entry.filename).name) in (FILE, provenance.FILE):
-                        with archive.open(entry) as content, open(Path(name) / plain, "wb") as file:
-                            shutil.copyfileobj(content, file)
+            shutil.unpack_archive(source, name, "zip")
         except (OSError, zipfile.BadZipFile) as error:
             raise RunError(f"{source} is no folder and no zip file of a run: {error}") from None
-        yield Path(name)
+        yield next(Path(name).rglob(FILE), Path(name) / FILE).parent
 
 
 def verify(

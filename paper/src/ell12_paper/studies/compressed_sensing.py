@@ -16,7 +16,7 @@ import numpy as np
 
 from ell12 import Run, datasets
 from ell12.losses import SquaredLoss
-from ell12.minimization import Result, minimize
+from ell12.minimization import minimize
 from ell12.penalties import L12
 from ell12.solvers import DCA, FISTA, NonmonotoneAPG, SequentialConvex
 from ell12_paper.rivals import NumericalAPG
@@ -85,7 +85,9 @@ def measure_solver(make: Any, settings: dict[str, Any], l2_weight: float = 1.0) 
         "seconds": wall + result.history["seconds"][-1],
         "cpu_seconds": float(history["cpu_seconds"][-1]),
         "setup_seconds": cpu,
-        **_outcome(result),
+        **{name: getattr(result, name) for name in ("n_iter", "objective", "stationarity")},
+        "status": result.status.name,
+        "n_nonzero": int(np.count_nonzero(result.x)),
         **({"is_limited": not is_met(history["objective"], change)} if change else {}),
         "rmse": problem.relative_error(result.x),
         "early": early_end(history),
@@ -105,11 +107,6 @@ def _warm_up(make: Any, l2_weight: float, n_samples: int) -> None:
     loss, brief = SquaredLoss(problem.A, problem.b), Run(max_seconds=WARM_SECONDS)
     solver = make(loss) if callable(make) else make
     minimize(loss, L12(0.01, l2_weight), solver=solver, max_iter=50, run=brief)
-
-
-def _outcome(result: Result) -> dict[str, Any]:
-    found = {name: getattr(result, name) for name in ("n_iter", "objective", "stationarity")}
-    return found | {"status": result.status.name, "n_nonzero": int(np.count_nonzero(result.x))}
 
 
 def early_end(history: dict[str, Any]) -> dict[str, Any] | None:

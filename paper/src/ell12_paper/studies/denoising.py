@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from ell12.minimization import Result, Run
-from ell12.restoration import AlternatingMinimization, TotalVariationDCA, TotalVariationL12, denoise_tv
+from ell12.restoration import AlternatingMinimization, TotalVariationL12, denoise_tv
+from ell12_paper.rivals import TotalVariationDCA
 from ell12_paper.studies import beyond, size_of
 from ell12_paper.studies.beyond import quality
 from ell12_paper.studies.images import may_be_shown, names, photograph

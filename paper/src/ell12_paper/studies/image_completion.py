@@ -21,7 +21,7 @@ import numpy as np
 
 from ell12 import Run
 from ell12.completion import BlockAPG, CompletionLoss, FactoredAPG, FullSVD, Observed
-from ell12.minimization import Result, Status, minimize
+from ell12.minimization import Status, minimize
 from ell12.penalties import NoPenalty, SpectralL12, SpectralLogSum
 from ell12_paper.rivals import ARSSM3F, ER1MP, AISImpute, FaNCL, LMaFit, MatrixDCA, SketchyCGM
 from ell12_paper.studies import size_of
@@ -141,7 +141,10 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
     clean = pack_picture(image, 1.0) if is_shown and settings["method"] == PICTURED[0] else None
     return {
         **{name: result.history[name][-1] for name in ("seconds", "cpu_seconds")},
-        **_outcome(result, is_late(result.history)),
+        **{name: getattr(result, name) for name in ("n_iter", "objective", "stationarity")},
+        "status": result.status.name,
+        "is_limited": is_late(result.history) or result.status in (Status.MAX_ITER, Status.NOT_FINITE),
+        "rank": result.x.rank,
         "alpha": alpha,
         "theta": theta,
         "rmse": float(np.sqrt(np.mean(difference**2))),
@@ -166,12 +169,6 @@ def _warm_up(method: str) -> None:
     loss = CompletionLoss(Observed.from_mask(image, known))
     penalty, solver = METHODS[method].make(SimpleNamespace(loss=loss, alpha=0.5, rank=5, theta=1.0))
     minimize(loss, penalty, solver=solver, max_iter=3)
-
-
-def _outcome(result: Result, is_late: bool) -> dict[str, Any]:
-    found = {name: getattr(result, name) for name in ("n_iter", "objective", "stationarity")}
-    limited = is_late or result.status in (Status.MAX_ITER, Status.NOT_FINITE)
-    return found | {"status": result.status.name, "is_limited": limited, "rank": result.x.rank}
 
 
 def pack_picture(difference: Any, scale: float = PICTURE_SCALE) -> dict[str, Any]:
