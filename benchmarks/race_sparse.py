@@ -74,8 +74,8 @@ def words(n: int, p: int) -> PathProblem:
     lengths = 20 + random.lognormal(5.3, 0.8, n).astype(int)
     often = 1 / (np.arange(every) + 2.7)
     drawn = np.searchsorted(np.cumsum(often) / often.sum(), random.random(lengths.sum()))
-    places = np.repeat(np.arange(n), lengths), drawn
-    counts = scipy.sparse.csr_array((np.ones(drawn.size), places), shape=(n, every))
+    positions = np.repeat(np.arange(n), lengths), drawn
+    counts = scipy.sparse.csr_array((np.ones(drawn.size), positions), shape=(n, every))
     counts.sum_duplicates()
     texts = np.bincount(counts.indices, minlength=every)
     kept = np.argsort(-texts, kind="stable")[:p]
