@@ -80,7 +80,7 @@ def denoise_tv(
     >>> bool(np.std(denoise_tv(noisy) - clean) < 0.04)
     True
     """
-    choices = (ISOTROPIC, ANISOTROPIC) if alpha is None and loss == "squared" else ANISOTROPIC
+    choices = (ISOTROPIC, ANISOTROPIC) if alpha is None and str(loss) == "squared" else ANISOTROPIC
     shape = choices if penalty is None else penalty
     options = Options(alpha, shape, sigma, loss, channel_axis, solver, tol, max_iter, run, return_result)
     y, ndim = channels_first(as_image(image), channel_axis)

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, Unpack, overload
 from numpy.typing import NDArray
 
 from ell12.backend import as_numpy, is_number, is_numpy, max_abs, namespace, on_accelerator
-from ell12.checks import check_counts, check_flags, check_scalars, check_word
+from ell12.checks import check_counts, check_flags, check_scalars, check_word, set_numbers
 from ell12.losses import AbsoluteLoss, KullbackLeiblerLoss, SquaredLoss
 from ell12.minimization import Result, Run, Status, minimize
 from ell12.minimization.loop import check_limits
@@ -156,7 +156,7 @@ class Options:
         check_flags(return_result=self.return_result)
         check_limits(self.tol, self.max_iter, self.run)
         if self.sigma is not None:
-            check_scalars(sigma=self.sigma)
+            set_numbers(self, "sigma")
         if self.solver is not None and not offers(self.solver, ImageSolver):
             raise ValueError(f"solver must be None or one of ell12.restoration, got {self.solver!r}")
         if is_number(self.alpha):
