@@ -128,9 +128,9 @@ using std::fabs; using std::sqrt; using std::copysign; using std::fmin; using st
 #define __global__
 #define __device__ static
 #define __shared__ static
-struct Index { int x, y; };
-static thread_local Index threadIdx = {0, 0};
-static Index blockIdx, gridDim;
+struct Coordinates { int x, y; };
+static thread_local Coordinates threadIdx = {0, 0};
+static Coordinates blockIdx, gridDim;
 static pthread_barrier_t barrier;
 static int threads;
 static void __syncthreads() { if (threads > 1) pthread_barrier_wait(&barrier); }

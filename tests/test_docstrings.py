@@ -1,8 +1,6 @@
 """The package and its pages use the standard terms."""
 
-import io
 import re
-import tokenize
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -16,8 +14,10 @@ SOURCES = [path for path in SOURCES if path != Path(__file__) and not path.is_re
 # Words that were used here for what has a standard term, with that term.
 DIALECT = {
     "leap": "Newton step on the support",
+    "crowd": "many columns",
     "crowded": "rank-deficient, more columns than rows",
     "hopeless": "skip",
+    "bend": "curve",
     "bent": "of strong negative curvature",
     "foresee": "announce",
     "foreseen": "announced",
@@ -55,21 +55,9 @@ def words_of(text):
     return set(re.findall(r"[a-z]+", re.sub(PHRASES, "", text)))
 
 
-def words_of_source(path):
-    """The words of the comments, strings and names of a file, each with its line."""
-    for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
-        if token.type in (tokenize.COMMENT, tokenize.STRING, tokenize.NAME):
-            yield token.start[0], words_of(token.string)
-
-
 def test_the_standard_terms_are_used():
-    found = [
-        f"{path.relative_to(ROOT)}:{line}: {word} -> {DIALECT[word]}"
-        for path in SOURCES
-        for line, words in words_of_source(path)
-        for word in words & DIALECT.keys()
-    ]
-    for page in (ROOT / "README.md", *PAGES):
-        prose = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
-        found += [f"{page.name}: {word} -> {DIALECT[word]}" for word in words_of(prose) & DIALECT.keys()]
-    assert found == []
+    texts = {path: path.read_text(encoding="utf-8") for path in (*SOURCES, ROOT / "README.md", *PAGES)}
+    fence = re.compile(r"^```.*?^```$", flags=re.DOTALL | re.MULTILINE)  # code of pages
+    prose = {path: fence.sub("", text) if path.suffix == ".md" else text for path, text in texts.items()}
+    words = {path.relative_to(ROOT): words_of(text) & DIALECT.keys() for path, text in prose.items()}
+    assert [f"{path}: {word} -> {DIALECT[word]}" for path, found in words.items() for word in found] == []

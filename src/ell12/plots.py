@@ -15,9 +15,9 @@ from ell12.checks import check_counts
 OUTSIDE = {"fontsize": "small", "frameon": False, "loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
 
 
-def alpha_axis(axes: Any, alphas: Any) -> None:
-    """Let the strengths fall from left to right, by logarithms where none is 0."""
-    axes.set_xlabel("alpha")
+def alpha_axis(axes: Any, alphas: Any, label: str) -> None:
+    """Let the strengths fall from left to right, by logarithms where none is 0; ``label`` is what they give."""
+    axes.set(xlabel="alpha", ylabel=label)
     if alphas.min() > 0:
         axes.set_xscale("log")
     if not axes.xaxis_inverted():
@@ -63,8 +63,7 @@ def plot_path(
         label = str(feature if names is None else names[feature])
         color = f"C{feature if coefs.shape[0] <= 10 else rank}"
         axes.plot(alphas, coefs[feature], color=color, label=label, linewidth=1.6)
-    alpha_axis(axes, alphas)
-    axes.set_ylabel("coefficient")
+    alpha_axis(axes, alphas, "coefficient")
     if order[:n_labels].size:
         axes.legend(**OUTSIDE)
     return axes
@@ -93,8 +92,7 @@ def plot_cross_validation(model: Any, *, axes: Any = None) -> Any:
         level = sign * (means[where] - model.standard_error_)
         axes.axhline(level, color="0.6", linestyle="--", label=f"one standard error, {model.standard_error_:.3g}")
     axes.axvline(model.alpha_, color="C1", label=f"chosen, alpha = {model.alpha_:.3g}")
-    alpha_axis(axes, grids)
-    axes.set_ylabel(label)
+    alpha_axis(axes, grids, label)
     axes.legend(fontsize="small", edgecolor="none", framealpha=0.9)  # a ground of its own, as lines may cross it
     return axes
 
@@ -108,7 +106,7 @@ def plot_completion_path(path: Any, *, axes: Any = None) -> Any:
         label = f"least, alpha = {path.alphas[best]:.3g}"
         axes.plot(path.alphas[best], path.errors[best], "o", color="C1", label=label)
         axes.legend(fontsize="small", frameon=False)
-    axes.set_ylabel("RMSE on the hidden entries")
+    alpha_axis(axes, path.alphas, "RMSE on the hidden entries")
     return _with_steps(axes, path.alphas, path.ranks, "rank")
 
 
@@ -146,7 +144,7 @@ def plot_criteria(path: Any, *, axes: Any = None) -> Any:
             label = f"{name}, least at alpha = {alphas[best]:.3g}"
             axes.plot(alphas, np.where(np.isfinite(values), values, np.nan), color=color, label=label)
             axes.plot(alphas[best], values[best], "o", color=color)
-    axes.set_ylabel("criterion")
+    alpha_axis(axes, alphas, "criterion")
     if axes.get_lines():
         axes.legend(fontsize="small", frameon=False)
     return _with_steps(axes, alphas, as_numpy(path.n_selected), "features selected")
@@ -157,7 +155,6 @@ def _with_steps(axes: Any, alphas: Any, counts: Any, label: str) -> Any:
     right = axes.twinx()
     right.step(alphas, counts, where="mid", color="0.6", zorder=1)
     right.set_ylabel(label, color="0.4")
-    alpha_axis(axes, alphas)
     return axes
 
 
@@ -184,8 +181,8 @@ def plot_intervals(intervals: Any, *, n_features: int = 30, axes: Any = None) ->
             axes.plot(intervals.coef[k], line, "x", color="C1", markersize=5, zorder=4)
     names = [textwrap.shorten(intervals.names[k], 24, placeholder="...") for k in order]
     axes.set_yticks(range(order.size), names, fontsize="small")
-    axes.set_ylim(max(order.size, 1) - 0.5, -0.5)
-    axes.set_xlabel(f"coefficient, {100 * intervals.level:g} % interval; cross: in the model")
+    label = f"coefficient, {100 * intervals.level:g} % interval; cross: in the model"
+    axes.set(ylim=(max(order.size, 1) - 0.5, -0.5), xlabel=label)
     return axes
 
 
@@ -207,12 +204,9 @@ def plot_stability(selection: Any, *, n_labels: int = 12, axes: Any = None) -> A
             axes.plot(k + 1, selection.frequencies_[j], "o", markersize=5, **style)
     threshold = selection.threshold_
     axes.axhline(threshold, color="0.4", linestyle="--", label=f"threshold, {threshold:.3g}", zorder=1)
+    axes.set(xlabel="rank of the feature", ylabel="share of the halves", ylim=(-0.02, 1.02))
     if hasattr(selection, "alphas_"):
-        alpha_axis(axes, selection.alphas_)
-    else:
-        axes.set_xlabel("rank of the feature")
-    axes.set_ylabel("share of the halves")
-    axes.set_ylim(-0.02, 1.02)
+        alpha_axis(axes, selection.alphas_, "share of the halves")
     axes.legend(**OUTSIDE)
     return axes
 
@@ -223,6 +217,5 @@ def plot_run(optimality: list[float], tol: float, axes: Any = None) -> Any:
     axes.semilogy(optimality)
     if tol > 0:
         axes.axhline(tol, linestyle=":", color="gray")
-    axes.set_xlabel("iteration")
-    axes.set_ylabel("stationarity")
+    axes.set(xlabel="iteration", ylabel="stationarity")
     return axes

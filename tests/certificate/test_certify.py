@@ -112,6 +112,8 @@ def test_an_entry_without_penalty_is_minimised_over():
     centred = certify(SquaredLoss(A - A.mean(axis=0), b - b.mean()), L12(0.05))
     assert certificate.proved
     assert certificate.objective == pytest.approx(centred.objective, rel=3e-6)
+    free, rest = certify(SquaredLoss(A[:, :5], b), L12(0.0)), np.linalg.lstsq(A[:, :5], b)[1]
+    assert free.objective == pytest.approx(float(rest[0]) / 2, rel=1e-6)
 
 
 @pytest.mark.parametrize("ridge", [0.0, 0.3])

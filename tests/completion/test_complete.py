@@ -7,16 +7,10 @@ import scipy.sparse
 from ell12 import L12Imputer, Observed, SpectralL12, Status, complete_matrix, completion_path
 from ell12.completion import AlternatingLeastSquares, BlockAPG, FactoredAPG, FullSVD
 from ell12.completion.hidden_entries import rank_one_fit
-from ell12.datasets import synthetic_ratings
 from ell12.penalties import SpectralLogSum
 
 PLAIN = {"center": None, "scale": None}
 SOLVERS = [BlockAPG(), FactoredAPG(), AlternatingLeastSquares(), FullSVD()]
-
-
-def ratings(seed=0, shape=(150, 120), count=3000, **options):
-    drawn = synthetic_ratings(seed, *shape, count, **options)
-    return Observed(drawn.rows, drawn.columns, drawn.values, drawn.shape)
 
 
 def table(shape=(40, 30), known=0.5, seed=0, mean=4.0):
@@ -59,12 +53,6 @@ def test_the_strength_of_another_penalty_is_chosen_too():
     assert np.sqrt(np.mean((result.to_array() - X)[np.isnan(known)] ** 2)) < 0.5
 
 
-def test_ratings_are_capped_unless_no_bound_is_asked_for():
-    observed = ratings()
-    assert complete_matrix(observed, 30.0).max_rank == 8
-    assert complete_matrix(observed, 30.0, max_rank=None).max_rank is None
-
-
 @pytest.mark.parametrize("center", [None, "mean", "biases"])
 def test_rows_and_columns_of_which_nothing_is_known_have_their_offsets(center):
     known = table()[0]
@@ -80,7 +68,8 @@ def test_the_solver_suits_the_problem():
     dense, sparse = table()[0], table(known=0.2)[0]
     assert complete_matrix(dense, 6.0, max_rank=None).solver == "BlockAPG"
     assert complete_matrix(sparse, 6.0, max_rank=None).solver == "FactoredAPG"
-    assert complete_matrix(sparse, 6.0, max_rank=8).solver == "AlternatingLeastSquares"
+    few = complete_matrix(sparse, 6.0)
+    assert (few.max_rank, few.solver) == (8, "AlternatingLeastSquares")
     assert complete_matrix(sparse, 6.0, max_rank=8, penalty=SpectralLogSum()).solver == "FactoredAPG"
 
 
@@ -89,10 +78,9 @@ def test_the_solver_suits_the_problem():
     ("options", "message"),
     [
         ({"max_rank": 0}, "max_rank"),
-        ({"center": "rows"}, "center must be 'auto' or 'mean' or 'columns' or 'biases', got 'rows'"),
         ({"tol": None}, "tol must be a number >= 0, got None"),
         ({"max_iter": 1.5}, "max_iter must be a whole number"),
-        *(({"alpha": alpha}, "alpha") for alpha in ("best", -1.0, np.inf, "holdout")),
+        *(({"alpha": alpha}, "alpha") for alpha in (-1.0, np.inf)),
     ],
 )
 def test_wrong_options(call, options, message):

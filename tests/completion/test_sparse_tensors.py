@@ -11,7 +11,6 @@ from tests.conftest import BACKENDS, ON_GPU
 from ell12 import L12Imputer, Observed, SpectralL12, complete_matrix
 from ell12.completion import gpu_entries as segments_module
 from ell12.completion import low_rank
-from ell12.completion import squared_error as sweeps
 from ell12.completion.gpu_entries import Segments
 from ell12.completion.hidden_entries import noise_alpha
 from ell12.penalties.spectral import spectral_norm
@@ -25,7 +24,7 @@ HALF = SpectralL12(l2_weight=0.5)
 def library(request, monkeypatch):
     """A library with sparse matrices; without a GPU, what would run there runs on the processors."""
     if request.param == "torch":
-        for module in (segments_module, sweeps):
+        for module in (segments_module, low_rank):
             monkeypatch.setattr(module, "in_memory", lambda x: False)
     yield from BACKENDS[request.param]()
 

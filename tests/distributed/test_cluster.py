@@ -40,7 +40,10 @@ B = A @ [2.0, -1.0, 0.0, 0.0, 0.5, 0.0] + 0.1 * _random.standard_normal(ROWS)
 
 
 class WhereWorkersAreKilled(LocalCluster):
-    """Dask fails on closing a cluster where a worker was gone before it was listed; here it does not."""
+    """Dask fails on closing a cluster where a worker was gone before it was listed, or waits; here it does not."""
+
+    def close(self, timeout=60):
+        return super().close(timeout)
 
     def _update_worker_status(self, op, msg):
         if op != "remove" or msg in self.scheduler_info["workers"]:

@@ -90,7 +90,7 @@ def test_offsets_are_those_in_memory(observed, center, persist):
         np.testing.assert_allclose(far.offsets.columns, near.offsets.columns, atol=1e-12)
     np.testing.assert_allclose(far.to_array(), near.to_array(), atol=1e-6)
     assert (far.center, far.penalty.l2_weight, far.max_rank, far.n_iter) == (center, 0.5, 3, near.n_iter)
-    with pytest.raises(ValueError, match="center must be one of None, 'mean', 'biases'"):
+    with pytest.raises(ValueError, match="center must be 'mean' or 'biases', got 'columns'"):
         complete_matrix(partitions(table), 1.0, center="columns")
 
 

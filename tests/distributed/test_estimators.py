@@ -199,6 +199,7 @@ WRONG = {
     "sample_weight must have one": lambda: L12Regressor().fit(X, B, sample_weight=da.ones((ROWS, 2))),
     "block 1: y must hold labels of one kind": lambda: L12Classifier().fit(X, np.where(NUMBER == 90, None, NAMED)),
     "y must hold labels of one kind": lambda: L12Classifier().fit(X, np.where(NUMBER < 70, 1, NAMED)),
+    "y holds over 1000 different": lambda: L12Classifier().fit(da.ones((1200, 1), chunks=1200), np.arange(1200)),
     "X must be a dask array or DataFrame": lambda: L12Regressor().fit(dask.bag.from_sequence([1, 2]), [1.0, 2.0]),
     "X must be a dask array or": lambda: L12Regressor().fit(dask.delayed([[1.0], [2.0]]), [1.0, 2.0]),
     "QuadraticLoss lacks batches": lambda: L12Regressor(solver=ProxSVRG()).fit(X, B),

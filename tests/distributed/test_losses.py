@@ -1,6 +1,7 @@
 """Losses over dask arrays on the scheduler of threads, against the in-memory losses."""
 
 import pickle
+import sys
 
 import dask
 import dask.array as da
@@ -16,7 +17,6 @@ from tests.distributed.problem import CENTRED, COLUMNS, LEVEL, ROWS, WEIGHT, A, 
 
 from ell12 import FISTA, L12, HuberLoss, L12RegressorCV, LogisticLoss, NonmonotoneAPG, SquaredLoss, minimize
 from ell12.distributed import columns, rows_loss
-from ell12.distributed.estimation import regression_losses
 from ell12.distributed.executor import Blocks
 from ell12.losses import QuadraticLoss, RowsLoss
 from ell12.losses.block_of_rows import BlockKind, evaluate, make_block
@@ -74,6 +74,7 @@ class Tasks(Callback):
 )
 def test_a_sum_over_blocks_is_the_loss_in_memory(kind, options, weighted, intercept):
     near, far = pair(kind, weighted, intercept=intercept, **options)
+    assert isinstance(far, QuadraticLoss) == (kind is SquaredLoss and options.get("gram", True))
     random = np.random.default_rng(1)
     base, other = (random.standard_normal(COLUMNS + intercept) for _ in range(2))
     assert_agree(near, far, far.start(), base)
@@ -183,6 +184,7 @@ def test_a_large_dense_block_is_cut_into_slices_of_the_same_sum():
     random = np.random.default_rng(0)
     X, b = random.standard_normal((50_000, 8)), random.standard_normal(50_000)
     block = make_block(BlockKind(HuberLoss, {"delta": 0.5}, 8, intercept=False), 0, X, b, None)
+    assert 0 <= sys.getsizeof(block) - X.nbytes - b.nbytes <= 1000  # by which Dask decides what to spill
     assert len(list(block.losses())) == 7  # of 2**16 entries at most
     x = random.standard_normal(8)
     found, whole = evaluate(block, x[None]), HuberLoss(X, b, delta=0.5)
@@ -243,14 +245,6 @@ def test_chunks_of_another_library_give_numpy_arrays(each_library, kind, gram):
         np.testing.assert_allclose(found.x, expected.x, atol=1e-7)
 
 
-def test_restricting_fixes_the_other_entries_at_zero():
-    near, far = pair(SquaredLoss, gram=True)
-    some, x = np.array([0, 3, 4]), np.array([1.0, -2.0, 0.5])
-    few, many = far.restrict(some), near.restrict(some)
-    np.testing.assert_allclose(few.gradient(few.point(x)), many.gradient(many.point(x)), atol=1e-13)
-    assert few.lipschitz() == pytest.approx(many.lipschitz(), rel=0.02)
-
-
 def test_many_columns_are_bounded_by_lanczos():
     X = np.random.default_rng(0).standard_normal((90, 1001))
     loss = rows_loss(SquaredLoss, chunked(X, 50), np.ones(90))
@@ -267,14 +261,6 @@ def test_integers_columns_in_chunks_and_a_frame_of_unknown_length():
     for X, y in ((da.from_array(whole, chunks=(70, 4)), B), (frame.drop(columns="y"), frame["y"])):
         loss = rows_loss(SquaredLoss, X, y, gram=False)
         assert loss.value(loss.point(x)) == pytest.approx(expected)
-
-
-def test_products_are_accurate_where_means_are_large():
-    assert isinstance(rows_loss(SquaredLoss, chunked(A), B, gram=True), QuadraticLoss)
-    shifted, means, level = regression_losses(chunked(A + 1e6), chunked(B + 1e6))[0]
-    np.testing.assert_allclose(shifted.G, CENTRED.T @ CENTRED / ROWS, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(means, A.mean(axis=0) + 1e6, rtol=1e-12)
-    assert level == pytest.approx(B.mean() + 1e6, rel=1e-12)
 
 
 def spoilt(block, make):

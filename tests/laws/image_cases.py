@@ -140,15 +140,7 @@ IMAGE_CASES = [
     ),
     _denoise("SmoothedGradient", ell12.restoration.SmoothedGradient()),
     _denoise("AlternatingMinimization", ell12.restoration.AlternatingMinimization(accelerated=True), tol=0.05),
-    # These minimise the true objective, and slowly: their first steps are compared.
-    _denoise(
-        "TotalVariationDCA",
-        ell12.restoration.TotalVariationDCA(inner_max_iter=20),
-        violation=None,
-        max_iter=10,
-        single=1e-2,  # after ten steps a few pixels are on the other branch of the prox
-        kinds=("numpy",),
-    ),
+    # This one minimises the true objective, and slowly: its first steps are compared.
     _denoise("GrowingADMM", ell12.restoration.GrowingADMM(), violation=None, max_iter=50, kinds=("numpy",)),
     _of_loss("AbsoluteLoss", "absolute", "grey"),
     _of_loss("KullbackLeiblerLoss", "poisson", "counts"),

@@ -23,15 +23,16 @@ JUNK = {
     "array": np.array([0.5, np.nan]),
     "ragged": [[1.0, 2.0], [3.0]],
     "complex": 1j,
+    "class": np.ndarray,
 }
 # What a parameter may be given of these: a path is a word, and NaN stays NaN.
 TAKEN = {
     "checkpoint": {"word"},
     "path": {"word"},
     "source": {"word"},
-    "columns": {"object", "word", "array", "ragged", "complex"},  # for tables alone
+    "columns": JUNK.keys(),  # for tables alone
     "groups": {"array"},
-    "dtype": {"object", "word", "array", "ragged", "complex"},  # NumPy's error
+    "dtype": JUNK.keys(),  # NumPy's error
     "z": {"array", "complex"},
     "s": {"array"},
     "blocks": {"ragged"},  # the error names a part of the block

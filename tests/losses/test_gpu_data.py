@@ -3,12 +3,8 @@
 import numpy as np
 import pytest
 
-import ell12.losses.of_prediction
-import ell12.losses.sum_over_rows
-import ell12.path.paths
-import ell12.solvers.working_set
 from ell12 import L12, HuberLoss, LogisticLoss, PoissonLoss, SquaredLoss, l12_path, solution_path
-from ell12.losses.sum_over_rows import HostView
+from ell12.operators import product
 
 LOSSES = {
     "squared": lambda A, b, send: SquaredLoss(send(A), send(b), sample_weight=send(np.linspace(0.5, 2, b.size))),
@@ -31,27 +27,27 @@ def data(seed=0, m=60, n=200, noise=0.1, dtype=np.float64):
 @pytest.fixture
 def far(monkeypatch):
     """All arrays but NumPy's count as those of a device, however small."""
-    monkeypatch.setattr(ell12.losses.sum_over_rows, "SMALL", 0)
-    monkeypatch.setattr(ell12.losses.sum_over_rows, "on_accelerator", lambda A: not isinstance(A, np.ndarray))
+    monkeypatch.setattr("ell12.losses.sum_over_rows.SMALL", 0)
+    monkeypatch.setattr("ell12.losses.sum_over_rows.on_accelerator", lambda A: not isinstance(A, np.ndarray))
 
 
 @pytest.fixture
 def products(monkeypatch):
     """The shapes of the matrices that losses multiply with."""
-    made, product = [], ell12.losses.of_prediction.product
+    made = []
 
     def counting(A, x):
         made.append(tuple(A.shape))
         return product(A, x)
 
-    monkeypatch.setattr(ell12.losses.of_prediction, "product", counting)
+    monkeypatch.setattr("ell12.losses.of_prediction.product", counting)
     return made
 
 
 @pytest.mark.parametrize("kind", LOSSES)
 @pytest.mark.parametrize("each_library", LIBRARIES, indirect=True)
 def test_a_path_of_every_loss_seen_from_the_host_is_that_of_numpy(far, each_library, kind, monkeypatch):
-    monkeypatch.setattr(ell12.path.paths, "on_accelerator", lambda A: not isinstance(A, np.ndarray))
+    monkeypatch.setattr("ell12.path.paths.on_accelerator", lambda A: not isinstance(A, np.ndarray))
     A, b = data(m=40, n=60)
     here, there = LOSSES[kind](A, b, np.asarray), LOSSES[kind](A, b, each_library.make_array)
     options = {"alphas": 5, "eps": 0.1, "tol": 1e-7}
@@ -64,10 +60,10 @@ def test_a_path_of_every_loss_seen_from_the_host_is_that_of_numpy(far, each_libr
 
 
 @pytest.mark.parametrize("kind", LOSSES)
-def test_a_view_from_the_host_has_the_numbers_of_the_loss(kind):
+def test_a_view_from_the_host_has_the_numbers_of_the_loss(far, kind):
     torch = pytest.importorskip("torch")
     A, b = data(m=30, n=12)
-    here, view = LOSSES[kind](A, b, np.asarray), HostView(LOSSES[kind](A, b, torch.as_tensor))
+    here, view = LOSSES[kind](A, b, np.asarray), LOSSES[kind](A, b, torch.as_tensor).on_host()
     x, some, v = np.linspace(-0.2, 0.2, 12), np.array([7, 1, 4]), np.array([1.0, -2.0, 0.5])
 
     def numbers(loss):
@@ -87,7 +83,7 @@ def test_a_path_over_a_tensor_reads_it_a_few_times(far, products, monkeypatch):
     options = {"alphas": 30, "eps": 0.03, "penalty": L12(l2_weight=0.5), "tol": 1e-6}
     alphas, coefs, _ = l12_path(A, b, **options)
     products.clear()
-    monkeypatch.setattr(ell12.path.paths, "on_accelerator", lambda A: True)
+    monkeypatch.setattr("ell12.path.paths.on_accelerator", lambda A: True)
     found, there, results = l12_path(torch.as_tensor(A), torch.as_tensor(b), **options)
     assert sum(sorted(shape) == [100, 800] for shape in products) <= 60
     assert all(result.converged for result in results)
@@ -100,8 +96,8 @@ def test_the_dense_end_of_a_path_is_solved_on_the_device(far, monkeypatch):
     A, b = data(m=80, n=40)
     options = {"alphas": 8, "eps": 0.02, "penalty": L12(l2_weight=0.0), "tol": 1e-4}
     alphas, coefs, _ = l12_path(A, b, **options)
-    monkeypatch.setattr(ell12.path.paths, "on_accelerator", lambda A: True)
-    monkeypatch.setattr(ell12.path.paths, "MOST_ENTRIES", 10)
+    monkeypatch.setattr("ell12.path.paths.on_accelerator", lambda A: True)
+    monkeypatch.setattr("ell12.path.paths.MOST_ENTRIES", 10)
     _, there, results = l12_path(torch.as_tensor(A), torch.as_tensor(b), **options)
     on_device = [result.solver == "NonmonotoneAPG" for result in results]
     assert 0 < sum(on_device) < 8

@@ -92,12 +92,10 @@ def test_slopes_are_finite_where_nothing_is_expected():
 def test_counts_are_fitted_by_any_solver_that_backtracks():
     A, b, _, _ = data("counts", m=30, n=3)
     loss = ell12.losses.KullbackLeiblerLoss(A, b)
-    found = ell12.minimize(
-        loss, ell12.penalties.NoPenalty(), np.ones(3), ell12.solvers.ProximalGradient(), tol=1e-8
-    )
-    best = scipy.optimize.minimize(
-        lambda x: written_out("counts", A @ x, b, 1.0), np.ones(3), bounds=[(1e-9, None)] * 3, tol=1e-14
-    )
+    solver, start = ell12.solvers.ProximalGradient(), np.ones(3)
+    found = ell12.minimize(loss, ell12.penalties.NoPenalty(), start, solver, tol=1e-8)
+    value, bounds = (lambda x: written_out("counts", A @ x, b, 1.0)), [(1e-9, None)] * 3
+    best = scipy.optimize.minimize(value, start, bounds=bounds, tol=1e-14)
     assert found.converged
     np.testing.assert_allclose(found.x, best.x, atol=1e-4)
 

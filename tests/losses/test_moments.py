@@ -92,3 +92,8 @@ def test_labels_are_merged_with_their_weights():
     assert (found.labels.tolist(), found.label_weights.tolist()) == (["b"], [4.0])
     with pytest.raises(TypeError, match="y must hold labels of one kind"):
         labelled(np.array([1, "a"], dtype=object), [1.0, 1.0]) + labelled(["b"], [1.0])
+
+
+def test_squares_that_overflow_are_refused_by_name():
+    with pytest.raises(ValueError, match="X or y is too large"):
+        of_rows(np.array([[1e10], [-1e10]]), np.ones((2, 1)), np.full(2, 1e300))

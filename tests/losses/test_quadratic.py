@@ -52,5 +52,6 @@ def test_it_is_solved_as_the_rows_are(k, penalty):
     assert other.converged
     assert other.solver == one.solver
     np.testing.assert_allclose(other.x, one.x, atol=1e-8)
-    with pytest.raises(ValueError, match="G must be square and fit c"):
-        QuadraticLoss(np.eye(3), np.ones(2))
+    for G, words in ((np.eye(3), "G must be square and fit c"), (np.nan * np.eye(2), "G and c must hold finite")):
+        with pytest.raises(ValueError, match=words):
+            QuadraticLoss(G, np.ones(2))

@@ -40,6 +40,14 @@ def test_a_streamed_loss_is_the_loss_in_memory(kind, second_bound, weighted):
     assert largest <= streamed.lipschitz() <= 1.1 * largest
 
 
+def test_a_point_shares_one_pass_between_value_and_gradient():
+    loss = RowsLoss([(data()[0], np.sign(data()[1]))], LogisticLoss)
+    for shared in (loss.for_run(), loss):
+        point, before = shared.point(np.ones(20)), loss.passes
+        shared.value(point), shared.gradient(point)
+        assert loss.passes == before + 1
+
+
 @pytest.mark.parametrize("size", [1, 16, 1000])
 def test_batches_of_a_stream_sum_to_the_loss(size):
     A, b = data()

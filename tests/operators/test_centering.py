@@ -8,7 +8,6 @@ import scipy.sparse
 from scipy.sparse.linalg import aslinearoperator
 
 from ell12 import SquaredLoss
-from ell12.operators import gram as grams
 from ell12.operators import has_columns, select_columns
 from ell12.operators.centering import CenteredColumns, column_squares
 from ell12.operators.gram import column_sums, weighted_gram
@@ -78,12 +77,12 @@ def test_sums_over_columns_are_the_same_in_blocks_and_copy_no_more_than_a_block(
     A, weight = A.astype(dtype).astype(np.float64), weight.astype(dtype)
     expected = weight.astype(np.float64) @ A, weight.astype(np.float64) @ A**2
     for block in (1, 250, 2**20):
-        monkeypatch.setattr(grams, "BLOCK", block)
+        monkeypatch.setattr("ell12.operators.gram.BLOCK", block)
         np.testing.assert_allclose(column_sums(sparse, weight), expected[0], rtol=1e-12, atol=1e-12)
         squares = column_squares(sparse, weight)
         assert squares.dtype == dtype
         np.testing.assert_allclose(squares, expected[1], rtol=1e-12 if dtype == np.float64 else 1e-6)
-    monkeypatch.setattr(grams, "BLOCK", 1000)
+    monkeypatch.setattr("ell12.operators.gram.BLOCK", 1000)
     tracemalloc.start()
     column_squares(sparse, weight)
     peak = tracemalloc.get_traced_memory()[1]

@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse
 from scipy.sparse.linalg import aslinearoperator
 
-from ell12.operators import gram as grams
 from ell12.operators.gram import ColumnStore, ridge_solver, weighted_gram
 
 FORMS = {
@@ -66,7 +65,7 @@ def tangled(A, form, index):
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("form", ["csr", "csc"])
 def test_the_compiled_gram_of_tangled_sparse_columns_is_that_of_dense_ones(form, index, monkeypatch):
-    monkeypatch.setattr(grams, "SMALL", 0)
+    monkeypatch.setattr("ell12.operators.gram.SMALL", 0)
     (A, weight), (B, _) = matrix(40, 9), matrix(40, 5, seed=1)
     one, other = tangled(A, form, index), tangled(B, form, index)
     assert one.indices.dtype == index

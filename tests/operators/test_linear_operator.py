@@ -12,6 +12,7 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from ell12.operators import (
     ArrayOperator,
     Composition,
+    Reshaped,
     adjoint,
     as_operator,
     dtype_of,
@@ -258,6 +259,7 @@ def test_composition_multiplies():
         (lambda: Convolution(np.ones((0, 1)), (4, 4)), ValueError, "kernel"),
         (lambda: Convolution([1.0, np.nan], (4,)), ValueError, "kernel holds NaN or infinity"),
         (lambda: Convolution(["a"], (4,)), TypeError, "kernel must hold numbers"),
+        (lambda: Reshaped(np.eye(4), (2, 3)), ValueError, r"shape \(2, 3\) does not hold the 4 entries"),
         (lambda: Sampling([1.0, 0.0]), TypeError, "mask must hold truth values, got dtype float64"),
         (lambda: Sampling([[False, False]]), ValueError, r"mask of shape \(1, 2\) keeps no entry"),
         (lambda: FourierSampling(np.array([0, 1])), TypeError, "mask must hold truth values"),

@@ -89,7 +89,7 @@ def test_each_trial_is_measured_once_and_a_damaged_row_again(tmp_path):
     assert len(read_rows(tmp_path)[1]) == 2
     with pytest.raises(RunError, match="--resume"):
         run(LEVELS, tmp_path)
-    with pytest.raises(RunError, match="another preset or seed"):
+    with pytest.raises(RunError, match="another preset, seed or pictures"):
         run(Wish(names=["level-curves"], seed=1), tmp_path, resume=True)
     assert run(LEVELS, tmp_path, resume=True).done == 5
     results = [{row["key"]: row["results"] for row in found} for found in (rows, read_rows(tmp_path)[0])]

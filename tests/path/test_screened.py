@@ -209,6 +209,20 @@ def test_a_path_of_a_hundred_strengths_takes_at_most_25_full_gradients(kind, l2_
             assert results[k].objective == pytest.approx(alone.objective, rel=1e-5)
 
 
+@pytest.mark.parametrize(("kind", "most"), [("squared", 12), ("logistic", 25)])
+def test_a_path_over_sparse_data_takes_few_full_gradients(kind, most, monkeypatch):
+    random, made = np.random.default_rng(0), []
+    X = scipy.sparse.random_array((300, 3000), density=0.03, rng=random, format="csr")
+    y = X[:, ::300] @ np.linspace(1, 2, 10) + 0.1 * random.standard_normal(300)
+    labels = np.where(y > np.median(y), 1.0, -1.0)
+    loss = squared_loss(X, y) if kind == "squared" else LogisticLoss(X, labels, scale=1 / 300)
+    make = screened.ScreenedPath
+    monkeypatch.setattr(screened, "ScreenedPath", lambda *given: made.append(make(*given)) or made[0])
+    alphas = alpha_grid(alpha_max(loss, L12(l2_weight=0.0)), 100, 0.02)
+    assert all(result.n_iter == 1 for result in path_results(loss, L12(1.0, 0.0), alphas))
+    assert 2 < made[0].n_full_gradients <= most
+
+
 @pytest.mark.parametrize("l2_weight", [0.0, 1.0])
 def test_a_path_over_columns_that_are_out_of_memory_is_sparse_and_the_same(l2_weight):
     X, y = genotypes(6)

@@ -107,9 +107,8 @@ def test_weights_broadcast_against_z():
     weights = np.array([0.0, 0.5, 1.0, 2.0])
     full = np.broadcast_to(weights, (3, 4)).copy()
     for axis in (None, 0, 1):
-        np.testing.assert_array_equal(
-            prox_l12(z, 0.7, weights=weights, axis=axis), prox_l12(z, 0.7, weights=full, axis=axis)
-        )
+        found, expected = (prox_l12(z, 0.7, weights=w, axis=axis) for w in (weights, full))
+        np.testing.assert_array_equal(found, expected)
     np.testing.assert_allclose(prox_l12(z, 0.7, weights=2.0), prox_l12(z, 1.4, l2_weight=0.5), rtol=1e-14)
 
 
@@ -118,18 +117,8 @@ def test_complex_numbers_are_not_ordered():
         prox_l12([1j, 2.0], 1.0, positive=True)
 
 
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"groups": [0, 0]}, "groups"),
-        ({"groups": [[0, 1, 1]]}, "groups"),
-        ({"groups": [0, 1, 1], "weights": [1.0, 1.0, 1.0]}, "weights must"),
-        ({"groups": [0, 1, 1], "weights": [1.0, -1.0]}, "weights must"),
-        ({"groups": [0, 1, 1], "t": -1.0}, "t must"),
-        ({"groups": [0, 1, 1], "t": [1.0, 1.0]}, "t must"),
-        ({"groups": [0, 1, 1], "l2_weight": -1.0}, "l2_weight must"),
-    ],
-)
-def test_errors_about_groups_name_the_argument(options, named):
-    with pytest.raises(ValueError, match=named):
-        prox_l12_groups(np.ones(3), **{"t": 1.0, **options})
+def test_errors_about_groups_name_the_argument():
+    wrong = {"groups": ([0, 0], [[0, 1, 1]]), "weights": ([1.0] * 3, [1.0, -1.0]), "t": (-1.0, [1.0, 1.0])}
+    for name, value in [(name, value) for name, values in wrong.items() for value in values]:
+        with pytest.raises(ValueError, match=rf"\b{name}\b"):
+            prox_l12_groups(np.ones(3), **{"t": 1.0, "groups": [0, 1, 1], name: value})

@@ -253,19 +253,13 @@ def test_the_iterative_method_does_not_rest_at_zero():
     np.testing.assert_allclose(grown, [0.5, 0], atol=1e-12)
 
 
-def test_the_iterative_method_starts_warm_and_counts_its_steps():
+def test_the_iterative_method_starts_warm_counts_its_steps_and_takes_weights():
     z = np.random.default_rng(0).standard_normal(20)
     x, cold = prox_l12_iterative(z, 0.5)
-    again, warm = prox_l12_iterative(z, 0.5, start=x)
-    assert cold > 5
-    assert warm <= 2
-    np.testing.assert_allclose(again, x, rtol=1e-9)
-    assert prox_l12_iterative(z, 0.5, max_iter=3)[1] == 3
-    loose = prox_l12_iterative(z, 0.5, tol=1e-2)[1]
-    assert loose < cold
-
-
-def test_the_iterative_method_takes_weights():
+    counts = [
+        prox_l12_iterative(z, 0.5, **options)[1] for options in ({"start": x}, {"max_iter": 3}, {"tol": 1e-2})
+    ]
+    assert counts[0] <= 2 < counts[1] == 3 < cold > counts[2]
     z, weights = np.array([2.0, -1.0, 0.4]), np.array([0.0, 1.0, np.inf])
     x, _ = prox_l12_iterative(z, 0.5, weights=weights, tol=1e-14)
     np.testing.assert_allclose(x, prox_l12(z, 0.5, weights=weights), rtol=1e-12)

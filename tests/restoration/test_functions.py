@@ -112,6 +112,7 @@ def test_held_out_pixels_choose_a_strength_near_the_best():
     found = short.denoise_tv(image, "held-out", return_result=True)
     assert found.sigma is None
     assert error(found.image) < 1.2 * min(errors.values())
+    short.denoise_tv(image, sigma=np.longdouble(0.1))  # a number like another
 
 
 def test_runs_can_be_watched_and_stopped():
@@ -156,8 +157,6 @@ def test_blurs_are_undone(boundary, mode):
     both = short.deblur_tv(colour, kernel, 2e-3, boundary=boundary, channel_axis=-1, tol=1e-3)
     one = short.deblur_tv(blurred, kernel, 2e-3, boundary=boundary, tol=1e-3)
     np.testing.assert_allclose(both[..., 0], one, atol=5e-3)
-    single = short.deblur_tv(blurred.astype(np.float32), kernel, 2e-3, boundary=boundary)
-    assert single.dtype == np.float32
 
 
 # Inpainting

@@ -11,7 +11,6 @@ import scipy.sparse
 from tests.restoration import short
 
 import ell12
-from ell12.operators.image_operators import Identity
 from ell12.restoration import AlternatingMinimization, GrowingADMM, TotalVariationL12
 
 KERNEL = np.outer([1, 2, 1], [1, 2, 1]) / 16.0
@@ -83,13 +82,11 @@ def test_mri_on_arrays_of_every_library(backend):
 
 EYE = np.eye(4)
 BAD = [
-    (ValueError, "image holds NaN or infinity", lambda: short.denoise_tv(np.full((4, 4), np.nan))),
     (ValueError, "image is empty", lambda: short.denoise_tv(np.zeros((0, 4)))),
     (ValueError, "image is empty", lambda: short.denoise_tv(3.0)),
     (TypeError, "image must hold numbers", lambda: short.denoise_tv(scipy.sparse.eye(4))),
     (ValueError, "image has values up to", lambda: short.denoise_tv(1e-20 * picture("float32"), 1e-21)),
     (ValueError, "image has values up to", lambda: short.denoise_tv(1e200 * picture())),
-    (TypeError, "masked array", lambda: short.denoise_tv(np.ma.ones((3, 3)))),
     (ValueError, "besides channel_axis", lambda: short.denoise_tv(np.ones(4), 0.1, channel_axis=0)),
     (ValueError, "bounds must be ordered", lambda: short.denoise_tv(picture(), 0.1, bounds=(1, 0))),
     (ValueError, "psf must have 2 axes", lambda: short.deblur_tv(picture(), [1, 2])),
@@ -101,10 +98,6 @@ BAD = [
     (ValueError, "give Reshaped", lambda: short.restore_tv(np.ones(3), np.ones((3, 4)), 0.1)),
     (ValueError, "hold the 4 entries", lambda: short.restore_tv(EYE[0], EYE, 0.1, shape=(3, 3))),
     (ValueError, "y must have shape", lambda: short.restore_tv(np.ones(2), EYE, 0.1, shape=(2, 2))),
-    (TypeError, "penalty must be", lambda: ell12.deblur_tv(picture(), KERNEL, 0.1, penalty=None)),
-    (TypeError, "penalty must be", lambda: ell12.inpaint_tv(picture(), MASK, 0.1, penalty=None)),
-    (TypeError, "penalty must be", lambda: ell12.reconstruct_mri(np.ones(MASK.shape), MASK, 0.1, penalty=None)),
-    (TypeError, "penalty must be", lambda: ell12.restore_tv(picture(), Identity((20, 18)), 0.1, penalty=None)),
     (TypeError, "penalty must be", lambda: ell12.denoise_tv(picture(), 0.1, penalty=ell12.L12())),
     (ValueError, "alpha is given twice", lambda: ell12.denoise_tv(EYE, 0.1, penalty=TotalVariationL12(0.2))),
 ]
@@ -148,9 +141,8 @@ def test_unknown_pixels_may_hold_anything():
 def test_coefficients_outside_the_mask_may_hold_anything():
     data = np.fft.fftn(picture(), norm="ortho")
     marked = np.where(MASK, data, np.nan)
-    np.testing.assert_array_equal(
-        short.reconstruct_mri(marked, MASK, 0.05), short.reconstruct_mri(data, MASK, 0.05)
-    )
+    expected = short.reconstruct_mri(data, MASK, 0.05)
+    np.testing.assert_array_equal(short.reconstruct_mri(marked, MASK, 0.05), expected)
     coils = short.reconstruct_mri(np.stack([marked, marked], axis=-1), MASK, 0.05, channel_axis=-1)
     assert np.isfinite(coils).all()
     with pytest.raises(ValueError, match="data holds NaN"):

@@ -104,5 +104,3 @@ def test_a_wrong_spacing_is_named(spacing):
     for call in (short.denoise_tv, lambda y, _, spacing: FiniteDifference(y.shape, spacing=spacing)):
         with pytest.raises(ValueError, match="spacing must be"):
             call(DRAWING, 0.1, spacing=spacing)
-    with pytest.raises(ValueError, match="isotropic must be True or False"):
-        TotalVariationL12(isotropic="yes")

@@ -102,6 +102,12 @@ def test_a_blurred_drawing_gets_sharper(sigma):
     assert found.alpha < 0.1
 
 
+@pytest.mark.parametrize(("clean", "sigma", "least"), [(page, 0.02, 40), (discs, 0.05, 37)])  # 34 and 33 before
+def test_held_out_pixels_choose_no_weaker_strength_at_low_noise(clean, sigma, least):
+    found = ell12.denoise_tv(noisy(clean(), sigma), "held-out", return_result=True)
+    assert decibels(found.image, clean()) > least
+
+
 def test_a_restoration_says_what_it_is_in_one_line():
     found = ell12.denoise_tv(noisy(discs(), 0.1), return_result=True)
     assert repr(found).startswith(f"Restoration(96 x 96, alpha {found.alpha:.3g} by GCV, sigma 0.")

@@ -228,8 +228,6 @@ def test_paths_that_do_not_converge_are_reported_once(data):
 RARE, NEGATIVE = np.arange(N) == 1, {"sample_weight": np.full(N, -1.0)}
 BAD = [
     *(("n_subsamples", {"n_subsamples": count}, {}) for count in (5, 0, 2.5)),
-    ("threshold", {"threshold": 0.5}, {}),
-    ("expected_false", {"expected_false": 1e-3}, {}),
     ("random_state", {"random_state": "word"}, {}),
     ("alphas", {"alphas": 0}, {}),
     ("samples", {}, {"X": np.ones((3, P)), "y": np.arange(3.0)}),

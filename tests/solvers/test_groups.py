@@ -87,7 +87,7 @@ def test_a_group_that_is_not_penalised_and_an_intercept_turn_freely():
 
 def test_too_many_columns_in_use_are_left_to_nmapg(monkeypatch):
     monkeypatch.setattr(module, "LARGEST", 0)
-    monkeypatch.setattr(module.NewtonStep, "__call__", None)  # would fail
+    monkeypatch.setattr(module.SmoothProblem, "newton_step", None)  # would fail
     result = minimize(losses(0)[0], GroupL12(GROUPS, 0.02), solver=GroupNewton(), max_iter=200)
     assert result.n_iter == 200
 

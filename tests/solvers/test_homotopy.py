@@ -3,20 +3,18 @@
 import numpy as np
 import pytest
 import scipy.sparse
+from scipy.optimize import linprog
 from sklearn.linear_model import Lasso, lars_path
+from tests.solvers.problems import cosines, design
 
-from ell12 import L12, L12Regressor, NonmonotoneAPG, SquaredLoss, datasets, minimize, stationarity
+from ell12 import L1, L12, L12Regressor, NonmonotoneAPG, SquaredLoss, datasets, minimize, stationarity
 from ell12.penalties import WithIntercept
-from ell12.solvers import homotopy, working_set
+from ell12.solvers import homotopy
 from ell12.solvers.homotopy import Homotopy
 
 
-def design(seed=0, shape=(30, 80)):
-    random = np.random.default_rng(seed)
-    A = random.standard_normal(shape)
-    x = np.zeros(shape[1])
-    x[:6] = 3 * random.standard_normal(6)
-    return A, A @ x + 0.3 * random.standard_normal(shape[0])
+def plain(seed, shape=(30, 80)):
+    return design(seed, shape, 6, zeros=0)
 
 
 def follow(loss, penalty):
@@ -28,7 +26,7 @@ def follow(loss, penalty):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_every_kink_is_that_of_lars(seed):
-    A, b = design(seed)
+    A, b = plain(seed)
     loss = SquaredLoss(A, b)
     strengths, _, coefs = lars_path(A, b, method="lasso", alpha_min=1e-3)
     strengths *= len(b)
@@ -42,7 +40,7 @@ def test_every_kink_is_that_of_lars(seed):
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("positive", [False, True])
 def test_weights_of_rows_and_columns(positive, sparse):
-    A, b = design(3)
+    A, b = plain(3)
     random = np.random.default_rng(0)
     weights = random.uniform(0.5, 2, 80)
     weights[7] = np.inf
@@ -57,7 +55,7 @@ def test_weights_of_rows_and_columns(positive, sparse):
 
 
 def test_an_unpenalised_entry_stays_in_the_support():
-    A, b = design(4)
+    A, b = plain(4)
     loss = SquaredLoss(np.column_stack([A, np.ones(30)]), b + 50)
     penalty = WithIntercept(L12(0.05, 0.0, positive=True))
     last, path = follow(loss, penalty)
@@ -68,7 +66,7 @@ def test_an_unpenalised_entry_stays_in_the_support():
 
 
 def test_the_factors_are_made_anew_where_rounding_spoils_them(monkeypatch):
-    A, b = design(5)
+    A, b = plain(5)
     loss, penalty = SquaredLoss(A, b), L12(0.01, 0.0)
     expected, _ = follow(loss, penalty)
     made = []
@@ -96,18 +94,19 @@ def test_a_dependent_column_is_exchanged_for_another():
     assert stationarity(loss, penalty, last.x) <= 1e-6
 
 
-def cosines(seed, F, n_nonzero, shape=(40, 400)):
-    """Columns whose neighbours are nearly alike, and a vector whose entries lie 2F apart."""
-    random = np.random.default_rng(seed)
-    A = np.cos(2 * np.pi * random.random((shape[0], 1)) * np.arange(1, shape[1] + 1) / F) / np.sqrt(shape[0])
-    x = np.zeros(shape[1])
-    x[random.permutation(shape[1] // (2 * F))[:n_nonzero] * 2 * F] = random.standard_normal(n_nonzero)
-    return A, x
+def test_no_path_begins_where_columns_that_are_not_penalised_depend_on_each_other():
+    A, b = plain(11)
+    A[:, 1] = A[:, 0]
+    loss, penalty = SquaredLoss(A, b), L12(0.05, 0.0, weights=np.r_[0.0, 0.0, np.ones(78)])
+    assert list(Homotopy(loss, penalty).points()) == []
+    result = minimize(loss, penalty, tol=1e-8)
+    assert result.converged
+    assert result.objective <= minimize(loss, penalty, solver=NonmonotoneAPG(), max_iter=10**5).objective
 
 
 @pytest.mark.parametrize("F", [10, 20])
 def test_nearly_dependent_columns_do_not_hide_the_way(F):
-    A, x = cosines(F, F, 9)
+    A, x = cosines(F, F, 9, (40, 400))
     assert np.linalg.cond(A) > 1e4
     loss, penalty = SquaredLoss(A, A @ x), L12(1e-7, 0.0)
     last, path = follow(loss, penalty)
@@ -116,7 +115,7 @@ def test_nearly_dependent_columns_do_not_hide_the_way(F):
 
 
 def test_a_path_reaches_the_solution_with_a_tangent():
-    A, b = design(10)
+    A, b = plain(10)
     loss, penalty = SquaredLoss(A, b), L12(0.5, 0.0)
     last, path = follow(loss, penalty)
     for tangent in 0.4 * np.random.default_rng(0).uniform(-1, 1, (3, 80)):
@@ -128,26 +127,13 @@ def test_a_path_reaches_the_solution_with_a_tangent():
         np.testing.assert_allclose(slope[last.x != 0], -0.5 * np.sign(last.x[last.x != 0]), atol=1e-9)
 
 
-def counted(monkeypatch):
-    """The paths that working sets set out on."""
-    begun = []
-
-    class Spy(Homotopy):
-        def __init__(self, *arguments):
-            begun.append(self)
-            super().__init__(*arguments)
-
-    monkeypatch.setattr(working_set, "Homotopy", Spy)
-    return begun
-
-
 @pytest.mark.parametrize("i", [4, 5])
-def test_the_papers_problem_is_solved_along_a_path(i, monkeypatch):
-    begun = counted(monkeypatch)
+def test_the_papers_problem_is_solved_along_a_path(i):
     data = datasets.compressed_sensing(7, n_samples=100)
     loss, penalty = SquaredLoss(data.A, data.b), L12(0.01 * 0.25**i, 0.0)
     result = minimize(loss, penalty, tol=1e-8)
-    assert [path.left for path in begun] == [0]
+    assert result.solver.startswith("WorkingSet, Homotopy from ")
+    assert "SupportNewton" not in result.solver  # the path came to its end
     assert result.converged
     assert stationarity(loss, penalty, result.x) <= 1e-8
     reference = minimize(loss, penalty, solver=NonmonotoneAPG(), tol=1e-2, max_iter=10**5)
@@ -161,13 +147,12 @@ def test_the_papers_problem_is_solved_along_a_path(i, monkeypatch):
 
 
 @pytest.mark.parametrize("positive", [False, True])
-def test_an_estimator_with_an_intercept(positive, monkeypatch):
-    begun = counted(monkeypatch)
-    A, b = design(9, (40, 300))
+def test_an_estimator_with_an_intercept(positive):
+    A, b = plain(9, (40, 300))
     X = scipy.sparse.csr_array(np.where(np.abs(A) > 0.5, A, 0) + (np.arange(300) % 2))
     model = L12Regressor(alpha=1e-3, penalty=L12(l2_weight=0.0, positive=positive), tol=1e-8).fit(X, b + 20)
     assert model.converged_
-    assert begun
+    assert "Homotopy" in model.results_[0].solver
     rival = Lasso(1e-3, positive=positive, tol=1e-10, max_iter=10**6).fit(X.toarray(), b + 20)
     np.testing.assert_allclose(model.coef_, rival.coef_, atol=1e-4)
     assert model.intercept_ == pytest.approx(rival.intercept_, abs=1e-3)
@@ -181,3 +166,43 @@ def test_on_the_papers_problem_a_homotopy_follows_only_where_nearly_as_many_colu
         assert result.converged
         assert ("Homotopy" in result.solver) is follows
         assert bool(np.count_nonzero(result.x) > 0.9 * 200) is follows
+
+
+# What the plain call recovers by columns that are much alike, against linear programs
+
+
+def exact_l1(A, b, tilt):
+    """``argmin ||x||_1 - tilt' x`` subject to ``A x = b``, by a linear program."""
+    found = linprog(np.r_[1 - tilt, 1 + tilt], A_eq=np.hstack([A, -A]), b_eq=b, method="highs").x
+    return found[: A.shape[1]] - found[A.shape[1] :]
+
+
+def exact_dca(A, b):
+    """DCA for ``||x||_1 - ||x||_2`` subject to ``A x = b``, from the l1 solution, each step a linear program."""
+    x, last = exact_l1(A, b, np.zeros(A.shape[1])), None
+    while last is None or np.linalg.norm(x - last) > 1e-7 * np.linalg.norm(x):
+        x, last = exact_l1(A, b, x / np.linalg.norm(x)), x
+    return x
+
+
+def error(found, x):
+    return np.linalg.norm(found - x) / np.linalg.norm(x)
+
+
+# With the l1 solution alone as a start, without the tangents that follow, the last two are not recovered.
+CASES = [(5, 9, 0), (5, 9, 2), (10, 8, 1), (10, 9, 3), (16, 7, 0), (5, 11, 7), (5, 11, 8), (10, 10, 7)]
+
+
+@pytest.mark.parametrize(("F", "n_nonzero", "seed"), CASES)
+def test_the_plain_call_finds_what_exact_dca_finds(F, n_nonzero, seed):
+    A, x = cosines(seed, F, n_nonzero, (40, 300))
+    b = A @ x
+    assert error(exact_dca(A, b), x) < 1e-6
+    result = minimize(SquaredLoss(A, b), L12(1e-6))
+    assert result.converged
+    assert error(result.x, x) < 1e-3
+    convex = minimize(SquaredLoss(A, b), L1(1e-6))
+    assert convex.converged
+    # Weighted by the same strength, the linear program's solution is a point that the convex run must not exceed.
+    program = exact_l1(A, b, np.zeros(300))
+    assert convex.objective <= 1e-6 * np.abs(program).sum() * (1 + 1e-9)

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from sklearn.linear_model import Lasso, LogisticRegression
+from tests.solvers.problems import well_conditioned
 
 import ell12
 from ell12 import (
@@ -32,6 +33,7 @@ from ell12.solvers.proximal_step import ProximalStep
 PROXIMAL_SOLVERS = [
     ProximalGradient(),
     ProximalGradient(step="backtracking"),
+    ProximalGradient(step="barzilai-borwein"),
     FISTA(),
     FISTA(step="backtracking"),
     NonmonotoneAPG(),
@@ -57,15 +59,6 @@ class CountingOperator:
         return CountingOperator(self.matrix.T, self.counts, not self.transposed)
 
 
-def well_conditioned(seed=0, m=80, n=30):
-    """A design near an isometry and a sparse signal strong enough that all solvers see the same minimum."""
-    random = np.random.default_rng(seed)
-    A = random.standard_normal((m, n)) / math.sqrt(m)
-    x = np.zeros(n)
-    x[:6] = [4.0, -3.0, 2.5, -2.0, 3.5, 2.0]
-    return A, A @ x + 0.02 * random.standard_normal(m), x
-
-
 def named(solvers):
     return [pytest.param(s, id=repr(s)) for s in solvers]
 
@@ -73,7 +66,7 @@ def named(solvers):
 @pytest.mark.parametrize("solver", named(ALL_SOLVERS))
 @pytest.mark.parametrize("l2_weight", [0.0, 0.5, 1.0])
 def test_all_solvers_reach_the_same_objective(solver, l2_weight):
-    A, b, _ = well_conditioned()
+    A, b = well_conditioned()
     loss, penalty = SquaredLoss(A, b), L12(0.05, l2_weight=l2_weight)
     reference = minimize(loss, penalty, solver=ProximalGradient(), tol=1e-12, max_iter=100_000)
     result = minimize(loss, penalty, solver=solver, tol=1e-8, max_iter=20_000)
@@ -86,7 +79,7 @@ def test_all_solvers_reach_the_same_objective(solver, l2_weight):
 @pytest.mark.parametrize("solver", named(ALL_SOLVERS))
 @pytest.mark.parametrize("make_loss", [LogisticLoss, HuberLoss])
 def test_all_solvers_on_other_losses(solver, make_loss):
-    A, b, _ = well_conditioned(1)
+    A, b = well_conditioned(1)
     loss = make_loss(A, np.sign(b) if make_loss is LogisticLoss else b, sample_weight=1 + np.arange(80) / 80)
     penalty = L12(0.4, l2_weight=0.5)
     reference = minimize(loss, penalty, solver=ProximalGradient(), tol=1e-11, max_iter=200_000)
@@ -100,7 +93,7 @@ def test_all_solvers_on_other_losses(solver, make_loss):
 @pytest.mark.parametrize("solver", named(ALL_SOLVERS))
 @pytest.mark.parametrize("positive", [False, True])
 def test_equals_the_lasso_without_the_subtracted_norm(solver, positive):
-    A, b, _ = well_conditioned(2, m=40, n=60)
+    A, b = well_conditioned(2, m=40, n=60)
     alpha = 0.1
     lasso = Lasso(alpha=alpha / 40, fit_intercept=False, positive=positive, tol=1e-14, max_iter=10**6).fit(A, b)
     result = minimize(SquaredLoss(A, b), L1(alpha, positive=positive), solver=solver, tol=1e-9, max_iter=10**5)
@@ -109,9 +102,9 @@ def test_equals_the_lasso_without_the_subtracted_norm(solver, positive):
     assert np.any(lasso.coef_ != 0)
 
 
-@pytest.mark.parametrize("solver", named([FISTA(), NonmonotoneAPG()]))
+@pytest.mark.parametrize("solver", named([FISTA(), NonmonotoneAPG(), ProximalGradient(step="barzilai-borwein")]))
 def test_equals_logistic_regression_without_the_subtracted_norm(solver):
-    A, b, _ = well_conditioned(3)
+    A, b = well_conditioned(3)
     labels = np.sign(b)
     model = LogisticRegression(
         C=1 / 0.3, l1_ratio=1, solver="liblinear", fit_intercept=False, tol=1e-12, max_iter=10**5
@@ -125,7 +118,7 @@ def test_equals_logistic_regression_without_the_subtracted_norm(solver):
 @pytest.mark.parametrize("solver", named([SequentialConvex(), DCA()]))
 def test_difference_of_convex_solvers_leave_zero(solver):
     # At a strength above the largest entry of the gradient at zero their step from zero is zero.
-    A, b, _ = well_conditioned(5)
+    A, b = well_conditioned(5)
     loss = SquaredLoss(A, b)
     alpha = 1.5 * np.max(np.abs(A.T @ b))
     result = minimize(loss, L12(alpha), solver=solver, tol=1e-8, max_iter=10**5)
@@ -135,7 +128,7 @@ def test_difference_of_convex_solvers_leave_zero(solver):
 
 
 def test_zero_is_no_solution_however_strong_the_penalty():
-    A, b, _ = well_conditioned(6)
+    A, b = well_conditioned(6)
     loss = SquaredLoss(A, b)
     for alpha in (1e2, 1e6):
         assert stationarity(loss, L12(alpha), np.zeros(30)) > 0
@@ -178,7 +171,7 @@ def test_nmapg_falls_back_to_a_plain_step():
 
 def test_nmapg_refuses_a_momentum_step_that_rises():
     # A loss that lies about its constant: with a step ten times too long the extrapolated point rises.
-    A, b, _ = well_conditioned(7)
+    A, b = well_conditioned(7)
     loss = SquaredLoss(A, b)
     too_long = 1.9 / loss.lipschitz()
     result = minimize(loss, L12(0.05), solver=NonmonotoneAPG(step=too_long), tol=1e-8, max_iter=20_000)
@@ -204,9 +197,9 @@ def test_backtracking_soon_finds_its_step():
     ],
     ids=lambda p: type(p).__name__,
 )
-@pytest.mark.parametrize("solver", named([NonmonotoneAPG(), ProximalGradient()]))
+@pytest.mark.parametrize("solver", named([NonmonotoneAPG(), ProximalGradient(step="barzilai-borwein")]))
 def test_any_penalty_with_any_proximal_solver(penalty, solver):
-    A, b, _ = well_conditioned(8)
+    A, b = well_conditioned(8)
     loss = SquaredLoss(A, b)
     result = minimize(loss, penalty, solver=solver, tol=1e-7, max_iter=20_000)
     assert result.converged
@@ -219,7 +212,7 @@ def test_any_penalty_with_any_proximal_solver(penalty, solver):
 )
 @pytest.mark.parametrize("solver", named([SequentialConvex(), DCA()]))
 def test_difference_solvers_take_other_differences(penalty, solver):
-    A, b, _ = well_conditioned(8)
+    A, b = well_conditioned(8)
     loss = SquaredLoss(A, b)
     expected = minimize(loss, penalty, solver=ProximalGradient(), tol=1e-9, max_iter=50_000)
     result = minimize(loss, penalty, solver=solver, tol=1e-7, max_iter=50_000)

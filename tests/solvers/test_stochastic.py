@@ -107,7 +107,3 @@ def test_batches_of_a_file_are_neighbours(tmp_path):
         batches = list(SquaredLoss(values, b).batches(10))
         np.testing.assert_array_equal(batches[1].loss.A, expected)
         assert sum(batch.loss.b.size for batch in batches) == 25
-    mapped = np.load(tmp_path / "A.npy", mmap_mode="r")
-    found = minimize(SquaredLoss(mapped, b), L12(1.0), solver=ProxSVRG(batch_size=10), tol=1e-8)
-    assert found.converged
-    assert stationarity(SquaredLoss(A, b), L12(1.0), found.x) < 1e-8

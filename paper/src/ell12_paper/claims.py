@@ -25,14 +25,9 @@ def stated() -> list[dict[str, Any]]:
 
 def by_study(rows: Sequence[Row]) -> dict[str, Trials]:
     """The rows of each study; where a rule ends runs, their results say whether a limit ended them before."""
-    marked = [row | {"results": _marked(row["results"])} for row in rows]
+    cut = [{"is_limited": s != "CONVERGED"} if (s := row["results"].get("status")) else {} for row in rows]
+    marked = [row | {"results": known | row["results"]} for row, known in zip(rows, cut, strict=True)]
     return {name: Trials(tuple(row for row in marked if row["experiment"] == name)) for name in STUDIES}
-
-
-def _marked(results: Row) -> Row:
-    if "is_limited" in results or "status" not in results:
-        return results
-    return results | {"is_limited": results["status"] != "CONVERGED"}
 
 
 def claims_of(rows: dict[str, Trials]) -> list[Claim]:

@@ -67,9 +67,7 @@ def measure(
 
 @application.command()
 def report(
-    source: Annotated[Path, typer.Argument(help="Folder of a run, or the zip file of one.")] = Path(
-        "reproduction"
-    ),
+    source: Annotated[Path, typer.Argument(help="Folder or zip file of a run.")] = Path("reproduction"),
     out: Annotated[Path | None, typer.Option(help="Folder of the page; by default that of the run.")] = None,
 ) -> None:
     """Make the page again from the rows of a run."""
@@ -82,7 +80,7 @@ def report(
 
 @application.command()
 def verify(
-    source: Annotated[Path, typer.Argument(help="Folder of a run, or the zip file of one.")],
+    source: Annotated[Path, typer.Argument(help="Folder or zip file of a run.")],
     trials: Annotated[int | None, typer.Option(min=0, help="How many to measure again.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Another seed chooses other trials.")] = 0,
     jobs: Annotated[int, typer.Option(min=1, help="Trials at a time.")] = 1,

@@ -13,11 +13,11 @@ import numpy as np
 
 from ell12_paper import image_judges, judges
 from ell12_paper.drawing import Key, Line, Panel, contour_panel, image_panel, line_panel
-from ell12_paper.image_judges import at_rule, completion, images_of, strengths
+from ell12_paper.image_judges import at_rule, completion, strengths
 from ell12_paper.judges import GRID, Rows, setups
 from ell12_paper.studies import denoising, level_curves
 from ell12_paper.studies.image_completion import unpack_picture
-from ell12_paper.studies.images import short_name
+from ell12_paper.studies.images import STAND_INS, short_name
 from ell12_paper.trials import Trials
 
 
@@ -58,15 +58,14 @@ def _sensing(rows: Rows) -> Iterator[Figure]:
     for trials in setups(rows):
         panels = tuple(_race(trials, i) for i in GRID)
         caption = "First repeat. Lowest: of any l1-2 method; of FISTA its own."
-        number = (judges.SENSING, trials.name.capitalize())
-        title = f"Objective less the lowest against CPU time ({trials.name})"
-        yield Figure(*number, title, panels, caption, "Figure 2")
+        part, title = trials.name.capitalize(), f"Objective less the lowest against CPU time ({trials.name})"
+        yield Figure(judges.SENSING, part, title, panels, caption, "Figure 2")
 
 
 def _race(trials: Trials, i: int) -> Panel:
     found = trials.where(i=i, repeat=0).rows
     histories = {row["settings"]["method"]: row["results"]["history"] for row in found}
-    lowest = {method: min(_known(history["objective"])) for method, history in histories.items()}
+    lowest = {m: min(v for v in history["objective"] if v is not None) for m, history in histories.items()}
     ours = min((value for method, value in lowest.items() if method != "FISTA"), default=math.nan)
     lines = []
     for method in (method for method in trials.methods if method in histories):
@@ -74,10 +73,6 @@ def _race(trials: Trials, i: int) -> Panel:
         gaps = [math.nan if value is None else value - base for value in history["objective"]]
         lines.append(Line(_key(method, trials.methods), history["cpu_seconds"], gaps))
     return line_panel(f"i = {i}", lines, "CPU seconds", "objective − lowest", floor=1e-8 * abs(ours))
-
-
-def _known(values: Any) -> list[float]:
-    return [value for value in values if value is not None]
 
 
 def _completion(rows: Rows) -> Iterator[Figure]:
@@ -112,7 +107,7 @@ def _denoising(rows: Rows) -> Iterator[Figure]:
         alphas = [0.02 * i for i in study.columns]
         for result, words, scales in (("rmse", "RMSE", "x"), ("cpu_seconds", "CPU seconds", "xy")):
             panels = []
-            for image in images_of(study):
+            for image in study.seen("image", STAND_INS):
                 here = {rule: found.where(image=image) for rule, found in ended.items()}
                 means = {c: [here[c[1]].at(c[0], i).mean(result) for i in study.columns] for c in curves}
                 lines = [Line(curve[2], alphas, found) for curve, found in means.items()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
@@ -123,12 +124,9 @@ STRENGTHS = denoising.STRENGTHS
 PAIRS = ((ALTMIN, "loose"), (ACCURATE, "strict"))
 COMPARABLE = 0.05  # "as well as DCA" means an error at most this fraction higher; the paper gives no bound
 # What is restored: the study, and whether its images are drawn.
-KINDS = {
-    "denoising photographs": (beyond.WEIGHTS, False),
-    "denoising drawn images": (beyond.WEIGHTS, True),
-    "deblurring photographs": (beyond.BLUR, False),
-    "deblurring drawn images": (beyond.BLUR, True),
-}
+RESTORED = {"denoising": beyond.WEIGHTS, "deblurring": beyond.BLUR}
+PICTURES = {"photographs": False, "drawn images": True}
+KINDS = {f"{what} {kind}": (RESTORED[what], PICTURES[kind]) for what, kind in product(RESTORED, PICTURES)}
 DRAWN = ("Rectangles", "Discs", "Phantom")
 LEVEL = 0.1  # two PSNR (dB) closer than this count as level: no eye sees the difference
 
@@ -152,11 +150,6 @@ def at_rule(study: Trials, rule: str) -> Trials:
         return (met or results) | {"is_limited": met is None}
 
     return study.ended(end)
-
-
-def images_of(study: Trials) -> tuple[str, ...]:
-    """The images that have rows, in the order of the paper."""
-    return study.seen("image", STAND_INS)
 
 
 def mean_ratio(here: Trials, method: str) -> float:
@@ -183,7 +176,8 @@ def as_accurate(rows: Rows) -> Iterator[by.Reading]:
         answers, known = [], []
         for i in ended.columns:
             here = ended.where(i=i)
-            pairs = [[here.at(m, i, image=image) for m in (method, DCA)] for image in images_of(here)]
+            images = here.seen("image", STAND_INS)
+            pairs = [[here.at(m, i, image=image) for m in (method, DCA)] for image in images]
             excess = [ours.mean("rmse") / theirs.mean("rmse") - 1 for ours, theirs in pairs]
             known += excess
             limited = any(trials.n_limited for pair in pairs for trials in pair)
@@ -200,7 +194,8 @@ def twenty_times(rows: Rows) -> Iterator[by.Reading]:
         answers = []
         for i in ended.columns:
             here = ended.where(i=i)
-            pairs = {shown(m): (here.at(method, i, image=m), here.at(DCA, i, image=m)) for m in images_of(here)}
+            images = here.seen("image", STAND_INS)
+            pairs = {shown(m): (here.at(method, i, image=m), here.at(DCA, i, image=m)) for m in images}
             answers.append(by.worst(i, {image: _decided(i, *pair, least) for image, pair in pairs.items()}))
         ratios = [mean_ratio(ended.where(i=i), method) for i in ended.columns]
         brief = RangeInWords(ratios, unit="{} times")

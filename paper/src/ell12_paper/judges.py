@@ -157,9 +157,9 @@ def variant_trials(rows: Rows, study: str) -> Trials:
     return Trials(found.rows, study, found.seen("method", order), "i", tuple(sorted(found.seen("i"))))
 
 
-def printed_dca_ratios() -> list[float]:
-    """DCA's printed time over that of nmAPG(closed-form), by i."""
-    return [_seconds("DCA", i) / _seconds(OURS, i) for i in GRID]
+def printed_dca_ratio(i: int) -> float:
+    """DCA's printed time over that of nmAPG(closed-form)."""
+    return _seconds("DCA", i) / _seconds(OURS, i)
 
 
 def is_near(value: float, low: float, high: float | None = None) -> bool:
@@ -256,9 +256,8 @@ def converges(rows: Rows) -> Iterator[by.Reading]:
 
 def admm_moves_on(rows: Rows) -> Iterator[by.Reading]:
     """Whether ADMM with a weight that stays does not come to rest on the row-wise penalty."""
-    found = {
-        r["settings"]["threshold"]: r["results"] for r in rows[theory.NAME].where(study=convergence.ADMM).rows
-    }
+    chosen = rows[theory.NAME].where(study=convergence.ADMM).rows
+    found = {row["settings"]["threshold"]: row["results"] for row in chosen}
     fixed = [100 * results["least_move"] for threshold, results in found.items() if threshold]
     if fixed:
         brief = f"{span(fixed)} % a step"
@@ -275,11 +274,8 @@ def counted_minima(trials: Trials) -> dict[str, tuple[int, int]]:
     """For each method, how many answers are proved to be global minima, and how many lie above a better point."""
     found = [row["results"] for row in trials.rows]
     methods = found[0]["excess"] if found else ()
-    reached = {method: [r["excess"][method] <= SAME_MINIMUM for r in found] for method in methods}
-    proved = [r["proved"] for r in found]
-    return {
-        m: (sum(p and at for p, at in zip(proved, r, strict=True)), r.count(False)) for m, r in reached.items()
-    }
+    at = {method: [r["excess"][method] <= SAME_MINIMUM for r in found] for method in methods}
+    return {m: (sum(r["proved"] and a for r, a in zip(found, at[m], strict=True)), at[m].count(False)) for m in at}
 
 
 def global_minima(rows: Rows) -> Iterator[by.Reading]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -59,11 +58,6 @@ def report(source: Path, folder: Path) -> list[str]:
     return lines(claims)
 
 
-@cache
-def _prose() -> dict[str, dict[str, str]]:
-    return tomllib.loads(Path(__file__).with_name("prose.toml").read_text(encoding="utf-8"))
-
-
 def prose(name: str, rows: Rows) -> dict[str, Any]:
     """The title, the size and the paragraphs of a study, their numbers filled in."""
     trials = rows[name]
@@ -71,7 +65,7 @@ def prose(name: str, rows: Rows) -> dict[str, Any]:
     numbers = {key: (trials.seen(key) or ("",))[0] for key in ("n_samples", "problems")}
     numbers |= {"size": min(sizes, default=""), "repeats": trials.n_repeats, "pictures": _pictures(trials)}
     numbers |= {"fewer": _fewer_repeats(trials), "along": ", ".join(trials.where(study="path").seen("method"))}
-    text = _prose()[name]
+    text = tomllib.loads(Path(__file__).with_name("prose.toml").read_text(encoding="utf-8"))[name]
     found = {key: jinja2.Template(value).render(numbers) for key, value in text.items()}
     return found | {"text": found["text"].strip().split("\n\n")}
 

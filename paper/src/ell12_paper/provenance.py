@@ -12,7 +12,7 @@ import platform
 import subprocess
 from datetime import UTC, datetime
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 
 import ell12
@@ -84,7 +84,7 @@ def is_asked(run: Row, experiment: str, settings: Row) -> bool:
 
 def environment() -> Row:
     """Versions, commit and machine, in short, as every row has them."""
-    packages = {name: _version(name) for name in ("numpy", "scipy", "numba")}
+    packages = {name: version(name) for name in ("numpy", "scipy", "numba")}
     where = {"machine": platform.machine(), "system": platform.platform(), "cpu": _cpu()}
     return {"python": platform.python_version(), "ell12": ell12.__version__, "commit": commit()} | packages | where
 
@@ -105,13 +105,6 @@ def _git(folder: Path, *words: str | Path) -> str | None:
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True, env=settings).stdout.strip()
     except (OSError, subprocess.SubprocessError, UnicodeError):
-        return None
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
         return None
 
 

@@ -141,10 +141,9 @@ def limited(trials: Trials) -> list[Row]:
 
 
 def _limit(row: Row) -> str:
-    iterations, settings = row["settings"].get("max_iter"), row["settings"]
-    if iterations and row["results"]["n_iter"] >= iterations:
-        return f"{iterations:,} iterations"
-    return duration(settings["max_cpu_seconds"])
+    most = row["settings"].get("max_iter") or math.inf
+    is_time = row["results"]["n_iter"] < most
+    return duration(row["settings"]["max_cpu_seconds"]) if is_time else f"{most:,} iterations"
 
 
 def printed_over_ours(here: Trials, _: Trials) -> Cell:
@@ -168,7 +167,7 @@ def best_on_grid(here: Trials, _: Trials) -> Cell:
     errors = along_grid(here, method, image, "rmse_missing")
     at = min(errors, key=lambda value: errors[value])
     edge = ", the end" if at in (min(errors), max(errors)) else ""
-    return Cell(f"{100 * errors[at]:.2f}", (f"{METHODS[method].parameter} {at:g}{edge}",))
+    return Cell(f"{100 * errors[at]:.2f}", (f"{METHODS[method].setting.removesuffix('_factor')} {at:g}{edge}",))
 
 
 def times_faster(here: Trials, column: Trials) -> Cell:
@@ -186,7 +185,7 @@ def psnr(here: Trials, _: Trials) -> Cell:
 
 def variant(here: Trials, column: Trials) -> Cell:
     """A variant of DCA over nmAPG."""
-    (goal,) = [judges.printed_dca_ratios()[i] for i in here.seen("i")]
+    goal = judges.printed_dca_ratio(*here.seen("i"))
     return _variant(column.where(method=dca_variants.REFERENCE), here, goal, goal)
 
 

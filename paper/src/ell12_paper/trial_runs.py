@@ -23,8 +23,7 @@ from ell12_paper.rows import Row, append_row, finite, key_of, make_row, read_row
 from ell12_paper.studies.images import names
 
 # Times compare only where every method has one thread.
-LIBRARIES = ("BLIS", "MKL", "NUMBA", "OMP", "OPENBLAS")
-ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in LIBRARIES}
+ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("BLIS", "MKL", "NUMBA", "OMP", "OPENBLAS")}
 # Settings that distinguish trials.
 LABEL = ("setup", "study", "image", "penalty", "case", "d", "lines", "i", "l2_weight", "method", "repeat")
 
@@ -120,12 +119,7 @@ class Wish:
 
     def as_json(self) -> Row:
         """As the provenance keeps it."""
-        asked = {
-            "experiments": list(self.names),
-            "preset": self.preset,
-            "seed": self.seed,
-            "images": list(names()),
-        }
+        asked = {"experiments": [*self.names], "preset": self.preset, "seed": self.seed, "images": [*names()]}
         return {"command": shlex.join(self.words())} | asked | {"repeats": self.repeats, "only": list(self.only)}
 
     def words(self) -> list[str]:
@@ -174,9 +168,7 @@ def _rows_to_keep(folder: Path, wish: Wish, resume: bool) -> list[Row]:
         known = provenance.read(folder)
         earlier = known and {(run["preset"], run["seed"], provenance.images_of(run)) for run in known["runs"]}
         if earlier != {(wish.preset, wish.seed, names())}:
-            raise RunError(
-                f"{folder} holds rows of another preset or seed, or of other pictures: choose another --out"
-            )
+            raise RunError(f"{folder} holds rows of another preset, seed or pictures: choose another --out")
     if damaged:
         rewrite_rows(folder, rows)
     return rows

@@ -139,7 +139,7 @@ def differs(first: Values, second: Values) -> bool | None:
     return bool(stats.ttest_rel(ours, theirs).pvalue < 1 - CONFIDENCE)
 
 
-def comparable(values_by_method: Mapping[str, Values], lowest: bool = True) -> set[str]:
+def comparable(values_by_method: Mapping[str, Values]) -> set[str]:
     """The best method by its mean, and those that do not differ from it significantly.
 
     Means are taken over the repeats that all methods have; with fewer than two of these nothing is best.
@@ -154,8 +154,7 @@ def comparable(values_by_method: Mapping[str, Values], lowest: bool = True) -> s
     shared = set.intersection(*map(set, present.values())) if present else set()
     if len(shared) < 2:
         return set()
-    sign = 1 if lowest else -1
-    means = {name: sign * float(np.mean([values[r] for r in shared])) for name, values in present.items()}
+    means = {name: float(np.mean([values[r] for r in shared])) for name, values in present.items()}
     best = min(means, key=lambda name: means[name])
     return {n for n, v in present.items() if means[n] == means[best] or differs(v, present[best]) is False}
 

@@ -14,6 +14,8 @@ from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ell12_paper import provenance
 from ell12_paper.rows import FILE, Row, read_rows
 from ell12_paper.studies.images import names
@@ -21,7 +23,6 @@ from ell12_paper.trial_runs import Measurement, RunError, Show, Trial, Wish, mea
 from ell12_paper.trials import published
 from ell12_paper.words import number, percent, scientific, span
 
-TIME = "seconds"  # in the name of a result that a clock decided
 # How far results may differ, as a fraction. Another processor rounds sums in another order. On 489 trials of the
 # quick study, with kernels of OpenBLAS and NumPy for another processor, objectives differed by up to 2.6e-6 and
 # errors of recovery by up to 1.7e-2; those of SketchyCGM, whose steps follow rounding, by up to 6.5e-2.
@@ -83,25 +84,20 @@ def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         yield name, value
         return
     for key, entry in value.items():
-        if TIME not in key:
+        if "seconds" not in key:  # which a clock decided
             yield from _leaves(entry, f"{name}.{key}" if name else key)
 
 
 def _gap(a: Any, b: Any) -> float | None:
     """The difference of two numbers or lists, as a fraction of the largest entry; None where there is none."""
-    ours, theirs = _numbers(a), _numbers(b)
-    if ours is None or theirs is None or len(ours) != len(theirs):
+    try:
+        x, y = (np.array(value if isinstance(value, list) else [value]) for value in (a, b))
+    except ValueError:  # a nest of lists of unequal lengths
         return None
-    scale = max(map(abs, (*ours, *theirs)), default=0.0)
-    return max(abs(x - y) for x, y in zip(ours, theirs, strict=True)) / scale if scale else 0.0
-
-
-def _numbers(value: Any) -> list[float] | None:
-    """The numbers in a nest of lists; None if it holds anything else."""
-    if not isinstance(value, list):
-        return [value] if is_number(value) else None
-    parts = [_numbers(entry) for entry in value]
-    return None if None in parts else [x for part in parts if part for x in part]
+    if x.shape != y.shape or x.dtype.kind not in "if" or y.dtype.kind not in "if":
+        return None
+    scale = max(np.abs(x).max(initial=0.0), np.abs(y).max(initial=0.0))
+    return float(np.abs(x - y).max(initial=0.0) / scale) if scale else 0.0
 
 
 def is_number(value: Any) -> bool:
@@ -133,14 +129,10 @@ def opened(source: Path) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="ell12-") as name:
         try:
-            with zipfile.ZipFile(source) as archive:
-                for entry in archive.infolist():
-                    if (plain := Path(entry.filename).name) in (FILE, provenance.FILE):
-                        with archive.open(entry) as content, open(Path(name) / plain, "wb") as file:
-                            shutil.copyfileobj(content, file)
+            shutil.unpack_archive(source, name, "zip")
         except (OSError, zipfile.BadZipFile) as error:
             raise RunError(f"{source} is no folder and no zip file of a run: {error}") from None
-        yield Path(name)
+        yield next(Path(name).rglob(FILE), Path(name) / FILE).parent
 
 
 def verify(
@@ -163,15 +155,12 @@ def verify(
     pairs = [(trial, other) for trial in chosen if (other := _partner(trial, trials, kept))]
     asked = list({trial.key: trial for trial in (*chosen, *chain.from_iterable(pairs))}.values())
     found = {trial.key: answer for trial, answer in measured(asked, jobs, show)}
-    lines = [f"The file: {len(rows)} rows, SHA-256 {digest}{_published(digest)}.", _versions(rows)]
+    is_known = digest in published()["sha256"].values()
+    origin = "which are published rows" if is_known else "not published with ell12"
+    lines = [f"The file: {len(rows)} rows, SHA-256 {digest}, {origin}.", _versions(rows)]
     lines += _results(asked, kept, found, wrong)
     lines += _ratios(pairs, kept, found, wrong)
     return [*lines, *(f"WRONG: {text}." for text in wrong)], not wrong
-
-
-def _published(digest: str) -> str:
-    known = digest in published()["sha256"].values()
-    return ", which are published rows" if known else ", not published with ell12"
 
 
 def _file_faults(known: Row | None, digest: str) -> list[str]:
@@ -201,9 +190,8 @@ def _planned(rows: Sequence[Row], known: Row | None, wrong: list[str]) -> list[T
     whole = {trial.key: trial for trial in wish.trials()}
     have = {row["key"] for row in rows}
     runs = known["runs"]
-    absent = {key: trial for key, trial in whole.items() if key not in have}
-    is_asked = provenance.is_asked
-    missing = [key for key, t in absent.items() if any(is_asked(run, t.experiment, t.settings) for run in runs)]
+    asked = (t for t in whole.values() if any(provenance.is_asked(run, t.experiment, t.settings) for run in runs))
+    missing = [trial.key for trial in asked if trial.key not in have]
     if missing:
         wrong.append(f"{len(missing)} trials that were asked for have no row, the first is {missing[0]}")
     if extra := [key for key in have if key not in whole]:

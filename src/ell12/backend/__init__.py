@@ -305,11 +305,6 @@ def all_true(mask: Array) -> bool:
     return bool(namespace(mask).all(mask))
 
 
-def choose(mask: Array, x: Array, y: Array) -> Array:
-    """The entries of x where the mask, broadcast, is true, and those of y elsewhere."""
-    return namespace(x).where(mask, x, y)
-
-
 def take(x: Array, which: np.ndarray, axis: int) -> Array:
     """The entries of x along an axis whose numbers a NumPy array holds."""
     return np.take(x, which, axis=axis) if is_numpy(x) else namespace(x).take(x, indices_like(which, x), axis=axis)

@@ -170,15 +170,17 @@ def dual_value(form: StandardForm, x: Vector, t: Vector, i: int = -1, end: float
     c = form.pull(x)
     along, square = form.bb - x @ form.q, form.bb - x @ (form.q + c)  # the residual times b, and times itself
     steep = np.where(form.floor == 0, c, np.abs(c))
+    price = length = 0.0
     if end:
+        price, length = abs(end) * t[i], abs(end) * form.lengths[i]
         steep[i] = math.copysign(1.0, end) * c[i]
         along -= abs(end) * steep[i]
     rising, falling = steep > 0, (steep <= 0) & (t < 0)  # a factor makes the residual a dual point: f steep <= t
     most = np.min(t[rising] / steep[rising], initial=math.inf) * (1 - 1e-12)
     least = np.max(t[falling] / np.minimum(steep[falling], -1e-300), initial=0.0) * (1 + 1e-12)
     factor = float(np.clip(along / max(square, 1e-300), least, most))
-    error = form.rounding(float(form.lengths @ np.abs(x)) + abs(end) * form.lengths[i])
-    value = factor * along - 0.5 * factor**2 * square + t[i] * abs(end) - error
+    error = form.rounding(float(form.lengths @ np.abs(x)) + length)
+    value = factor * along - 0.5 * factor**2 * square + price - error
     return value if least <= most else -math.inf
 
 

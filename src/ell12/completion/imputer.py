@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from ell12.nested_parameters import NestedParameters
 from ell12.protocols import Array
 
 
+@dataclass(eq=False, repr=False)
 class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Fill in missing values by a matrix of low rank under the l1-2 penalty.
 
@@ -124,34 +125,19 @@ class L12Imputer(NestedParameters, Uncertain, OneToOneFeatureMixin, TransformerM
     array([ 4.,  8., 16.])
     """
 
-    def __init__(
-        self,
-        alpha: float | str | None = None,
-        *,
-        penalty: Any = None,
-        max_rank: int | str | None = "auto",
-        center: str | None = "auto",
-        scale: str | None = "auto",
-        clip: Any = "observed",
-        keep_empty_features: bool = False,
-        add_indicator: bool = False,
-        solver: Any = None,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        random_state: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.penalty = penalty
-        self.max_rank = max_rank
-        self.center = center
-        self.scale = scale
-        self.clip = clip
-        self.keep_empty_features = keep_empty_features
-        self.add_indicator = add_indicator
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
+    alpha: float | str | None = None
+    _: KW_ONLY
+    penalty: Any = None
+    max_rank: int | str | None = "auto"
+    center: str | None = "auto"
+    scale: str | None = "auto"
+    clip: Any = "observed"
+    keep_empty_features: bool = False
+    add_indicator: bool = False
+    solver: Any = None
+    tol: float = 1e-3
+    max_iter: int = 1000
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> L12Imputer:  # noqa: ARG002
         """Fit the low-rank matrix to the known entries of X.

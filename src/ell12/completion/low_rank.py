@@ -175,11 +175,10 @@ class LowRank:
 
 def sums_of_products(W: Array, H: Array, rows: Array, columns: Array) -> Array:
     """``sum_k W[rows, k] H[columns, k]``: the entries of W H' at pairs, without more than a chunk in memory."""
-    if in_memory(W):
-        compiled = compiled_loops(rows.shape[0] * W.shape[1])
-        if compiled is not None:
-            return to_device_of(compiled.sums_of_products(*map(as_numpy, (W, H, rows, columns))), W, "W")
-    return gathered_sums_of_products(W, H, rows, columns)
+    compiled = compiled_loops(W, rows.shape[0] * W.shape[1])
+    if compiled is None:
+        return gathered_sums_of_products(W, H, rows, columns)
+    return to_device_of(compiled.sums_of_products(*map(as_numpy, (W, H, rows, columns))), W, "W")
 
 
 def gathered_sums_of_products(W: Array, H: Array, rows: Array, columns: Array) -> Array:
@@ -197,9 +196,9 @@ def gathered_sums_of_products(W: Array, H: Array, rows: Array, columns: Array) -
     return parts[0] if len(parts) == 1 else xp.concat(parts)
 
 
-def compiled_loops(size: int) -> Any:
-    """The compiled loops, or None where there is no compiler or too little to do for loading them to pay."""
-    if size < COMPILED_FROM or not can_compile():
+def compiled_loops(W: Array, size: int) -> Any:
+    """The compiled loops, or None on a device, without a compiler, or with too little to do for them to pay."""
+    if not in_memory(W) or size < COMPILED_FROM or not can_compile():
         return None
     from ell12.completion import row_solves_compiled as compiled
 

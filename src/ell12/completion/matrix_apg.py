@@ -99,12 +99,7 @@ class MatrixStep(NamedTuple):
     rank_bound: bool  # the bound on the rank binds
     is_full: bool  # the block had no vector to spare, so that directions may be missing
     length: float  # of the step
-
-    @property
-    def square(self) -> float:
-        """The squared distance of the two points."""
-        distance = self.length * self.distance
-        return distance * distance  # a power would raise where it overflows
+    square: float  # of the distance of the two points
 
     def iterate(self) -> Iterate:
         """The step as the loop wants it; one that may miss directions is never taken for optimal.
@@ -138,9 +133,10 @@ class DenseSteps:
         rank = count_true(s > 0)
         self.triplets.keep(rank)
         new = self.estimate(LowRank.trusted(U[:, :rank], s[:rank], V[:, :rank]))
-        distance = self.distance(new, start) / self.length
+        distance = self.distance(new, start)
         value = self.loss.value(new.point) + self.penalty.value_of(new.x.s)
-        return MatrixStep(new, value, distance, rank == self.max_rank, self.triplets.is_full, self.length)
+        square, full = distance * distance, self.triplets.is_full  # a power would raise where it overflows
+        return MatrixStep(new, value, distance / self.length, rank == self.max_rank, full, self.length, square)
 
     def estimate(self, x: LowRank) -> Estimate:
         """The estimate of these singular triplets."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from ell12.nested_parameters import NestedParameters
 from ell12.protocols import Array, with_alpha
 
 
+@dataclass(eq=False, repr=False)
 class L12Recommender(NestedParameters, BaseEstimator):
     """Predict ratings and recommend items by a matrix of low rank under the l1-2 penalty.
 
@@ -75,30 +77,17 @@ class L12Recommender(NestedParameters, BaseEstimator):
     ((2, 3), (2,))
     """
 
-    def __init__(
-        self,
-        alpha: float | str | None = None,
-        *,
-        penalty: Any = None,
-        max_rank: int | str | None = "auto",
-        center: str | None = "biases",
-        clip: Any = "observed",
-        columns: Any = None,
-        solver: Any = None,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        random_state: Any = 0,
-    ) -> None:
-        self.alpha = alpha
-        self.penalty = penalty
-        self.max_rank = max_rank
-        self.center = center
-        self.clip = clip
-        self.columns = columns
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
+    alpha: float | str | None = None
+    _: KW_ONLY
+    penalty: Any = None
+    max_rank: int | str | None = "auto"
+    center: str | None = "biases"
+    clip: Any = "observed"
+    columns: Any = None
+    solver: Any = None
+    tol: float = 1e-3
+    max_iter: int = 1000
+    random_state: Any = 0
 
     def fit(self, ratings: Any, y: Any = None) -> L12Recommender:  # noqa: ARG002
         """Fit the low-rank matrix to ratings.

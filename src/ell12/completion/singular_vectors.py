@@ -32,7 +32,9 @@ class WarmBlock:
         self.V = start.V
         self.limit = min(start.shape)
         self.is_full = True
-        self.size = self._size(start.rank + SPARE)
+        # The Gram matrix of a small matrix is quickly decomposed: the block holds all its vectors.
+        self.least = self.limit if self.limit <= 3 * SPARE else 0
+        self.size = min(max(start.rank + SPARE, self.least), self.limit)
 
     def __call__(self, Z: Any) -> tuple[Array, Array, Array]:
         """U, s and V, approximately, of a matrix known by its products."""
@@ -42,17 +44,14 @@ class WarmBlock:
             U, s, self.V = leading_svd(Z, _widened(self.V, self.size, self.random), exact=False)
         return U, s, self.V
 
-    def _size(self, wanted: int) -> int:
-        """How many vectors the block holds: all of a small matrix, whose Gram matrix is quickly decomposed."""
-        return self.limit if self.limit <= 3 * SPARE else min(wanted, self.limit)
-
     def keep(self, count: int) -> None:
         """Carry on with what suits a prox that kept ``count`` triplets."""
         size = self.V.shape[1]
         self.is_full = count >= size and size < self.limit
         wanted = (2 * count if self.is_full else count) + SPARE
-        self.size = self._size(-(-wanted // 4) * 4)  # few different sizes: a library may compile each anew
-        self.V = self.V[:, : min(self.size, size)]
+        wanted = -(-wanted // 4) * 4  # few different sizes: a library may compile each anew
+        self.size = min(max(wanted, self.least), self.limit)
+        self.V = self.V[:, : self.size]
 
 
 class FullTriplets(WarmBlock):

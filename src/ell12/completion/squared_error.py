@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ell12.backend import all_finite, as_numpy, in_memory, inner, is_numpy, namespace, to_device_of
+from ell12.backend import all_finite, as_numpy, inner, is_numpy, namespace, to_device_of
 from ell12.completion.gpu_entries import Segments
 from ell12.completion.low_rank import LowRank, compiled_loops, sums_of_products
 from ell12.completion.observed import Observed
@@ -36,7 +36,7 @@ def row_terms(W: Array, H: Array, penalty: SpectralL12) -> tuple[float, Array]:
 def solve_rows(segments: Segments, values: Array, H: Array, ridge: Any, prior: Array) -> Array:
     """`Segments.solve`, compiled where that pays."""
     size = (values.shape[0] + segments.starts.shape[0]) * H.shape[1] ** 2
-    compiled = compiled_loops(size) if in_memory(H) else None
+    compiled = compiled_loops(H, size)
     if compiled is None:
         return segments.solve(values, H, ridge, prior)
     known = map(as_numpy, (segments.starts, segments.columns, values))

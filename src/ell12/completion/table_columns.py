@@ -27,7 +27,8 @@ class Range(NamedTuple):
         if isinstance(clip, str) and clip == "observed":
             return cls._observed(observed, by_column)
         n_columns = observed.shape[1]
-        if isinstance(clip, str) or not isinstance(clip, Sequence | np.ndarray) or len(clip) != 2:
+        pair = isinstance(clip, Sequence) or (isinstance(clip, np.ndarray) and clip.ndim > 0)
+        if isinstance(clip, str) or not pair or len(clip) != 2:
             raise ValueError(f"clip must be a pair (low, high), 'observed' or None; got {clip!r}")
         found = cls(*(_bound(bound, n_columns) for bound in clip))
         if not np.all(np.less(found.low, found.high)):

@@ -1,26 +1,5 @@
 """Data by seed, and ratings from files: nothing is downloaded."""
 
-from ell12.datasets.by_seed import (
-    COMPRESSED_SENSING_SETUPS,
-    SparseProblem,
-    compressed_sensing,
-    correlated_design,
-    phantom,
-    piecewise_constant,
-    radial_lines,
-    synthetic_ratings,
-)
-from ell12.datasets.ratings import Ratings, load_ratings
+import lazy_loader
 
-__all__ = [
-    "COMPRESSED_SENSING_SETUPS",
-    "Ratings",
-    "SparseProblem",
-    "compressed_sensing",
-    "correlated_design",
-    "load_ratings",
-    "phantom",
-    "piecewise_constant",
-    "radial_lines",
-    "synthetic_ratings",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -271,9 +271,8 @@ def _pairs(random: np.random.Generator, n_users: int, n_items: int, count: int, 
     users, items = (partial(_draw, random, order, exponent) for order in orders)
     pairs = np.empty(0, dtype=np.int64)
     if count >= n_users + n_items:  # each has one
-        pairs = np.append(
-            np.arange(n_users) * n_items + items(n_users), users(n_items) * n_items + np.arange(n_items)
-        )
+        of_users, of_items = np.arange(n_users) * n_items + items(n_users), users(n_items) * n_items
+        pairs = np.append(of_users, of_items + np.arange(n_items))
     while True:
         pairs = pairs[np.sort(np.unique(pairs, return_index=True)[1])]
         missing = count - pairs.size

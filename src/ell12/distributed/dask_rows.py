@@ -274,8 +274,8 @@ def memory(client: Any) -> float:
     share = dask.config.get("distributed.worker.memory.target") or 1.0
     if client is None:
         return float(share * psutil.virtual_memory().available)
-    return float(share * client.run_on_scheduler(_memory_limits))
-
-
-def _memory_limits(dask_scheduler: Any) -> float:
-    return sum(worker.memory_limit or math.inf for worker in dask_scheduler.workers.values())
+    try:
+        workers = client.scheduler_info(n_workers=-1)["workers"]
+    except TypeError:  # before Dask 2025.4 there was no such argument, and all workers were listed
+        workers = client.scheduler_info()["workers"]
+    return float(share * sum(worker["memory_limit"] or math.inf for worker in workers.values()))

@@ -12,7 +12,7 @@ import numpy as np
 from dask.delayed import delayed
 from scipy.sparse.linalg import LinearOperator
 
-from ell12.checks import naming
+from ell12.checks import check_word, naming
 from ell12.completion import AlternatingLeastSquares, Completion, LowRank, Observed, Offsets
 from ell12.completion.gpu_entries import Segments
 from ell12.completion.hidden_entries import alpha_of_noise
@@ -90,8 +90,8 @@ def complete_matrix(
     >>> fit.predict([2], [3]).round(2)
     array([12.])
     """
-    if center not in (None, "mean", "biases"):
-        raise ValueError(f"center must be one of None, 'mean', 'biases'; got {center!r}")
+    if center is not None:
+        check_word(center, "center", "mean", "biases")
     solver = AlternatingLeastSquares(max_rank, random_state=random_state)
     loss = RatingsLoss(ratings, names, shape, persist)
     offsets = loss.subtract_offsets(center, persist)

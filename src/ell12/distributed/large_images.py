@@ -73,8 +73,7 @@ def denoise_tv(
     >>> bool(denoise_tv(da.from_array(noisy, chunks=32), 0.1).std().compute() < 0.03)
     True
     """
-    choose = partial(restoration.denoise_tv, channel_axis=channel_axis)
-    return _restored(image, None, alpha, penalty, channel_axis, tol, max_iter, choose)
+    return _restored(image, None, alpha, penalty, channel_axis, tol, max_iter)
 
 
 def inpaint_tv(
@@ -101,19 +100,19 @@ def inpaint_tv(
     dask array
         As `denoise_tv`.
     """
-    choose = partial(restoration.inpaint_tv, channel_axis=channel_axis)
     penalty = TotalVariationL12(l2_weight=0.0, isotropic=True) if penalty is None else penalty
-    return _restored(image, mask, alpha, penalty, channel_axis, tol, max_iter, choose)
+    return _restored(image, mask, alpha, penalty, channel_axis, tol, max_iter)
 
 
 def _restored(
-    image: Any, mask: Any, alpha: Any, penalty: Any, channel_axis: Any, tol: float, max_iter: int, choose: Any
+    image: Any, mask: Any, alpha: Any, penalty: Any, channel_axis: Any, tol: float, max_iter: int
 ) -> da.Array:
     image = _as_dask(image, "image", channel_axis)
     known = None if mask is None else _as_known(mask, image.shape, channel_axis)
     if alpha is None:
         parts = [_middle(part, channel_axis) for part in (image, known) if part is not None]
-        found = choose(*parts, penalty=penalty, return_result=True)
+        choose = restoration.denoise_tv if mask is None else restoration.inpaint_tv
+        found = choose(*parts, penalty=penalty, channel_axis=channel_axis, return_result=True)
         alpha, penalty = found.alpha, replace(found.penalty, smoothing=None) if penalty is None else penalty
     ndim, store = image.ndim - (channel_axis is not None), _Store()
     data = _data(image, known, channel_axis)

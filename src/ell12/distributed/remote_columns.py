@@ -120,7 +120,7 @@ class RemoteColumns:
         self.blocks.passes += 1
         parts = np.split(np.broadcast_to(least, self.shape[1:]), self.firsts[1:-1])
         each = [part if (part != part[0]).any() else float(part[0]) for part in parts]
-        found = self.blocks.results("products", _products, vectors, each=each)
+        found = self.blocks.results("products", partial(_ask, "products"), vectors, each=each)
         where = [numbers + first for (numbers, _), first in zip(found, self.firsts[:-1], strict=True)]
         return np.concatenate(where), np.concatenate([values for _, values in found])
 
@@ -273,11 +273,6 @@ def _describe_file(number: int, open_part: Callable[[], Any]) -> tuple[tuple[int
     return found.shape, found.source.dtype
 
 
-def _ask(method: str, block: ColumnBlock, argument: Any) -> Any:
+def _ask(method: str, block: ColumnBlock, own: Any, *shared: Any) -> Any:
     with block.reader() as reader:
-        return getattr(reader, method)(argument)
-
-
-def _products(block: ColumnBlock, least: Any, vectors: Array) -> tuple[Array, Array]:
-    with block.reader() as reader:
-        return reader.products(vectors, least)
+        return getattr(reader, method)(*shared, own)

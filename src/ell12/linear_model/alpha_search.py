@@ -23,7 +23,7 @@ from ell12.linear_model.refit import mix, refit_path
 from ell12.linear_model.sparse_model import SparseLinearModel, check_penalty, is_joint, warn_if_not_converged
 from ell12.minimization import Result
 from ell12.operators import is_out_of_memory
-from ell12.path import alpha_grid, falling, grid_size
+from ell12.path import grid_size
 from ell12.plots import plot_cross_validation
 from ell12.protocols import Array, ColumnLoss, missing, with_alpha
 
@@ -71,7 +71,7 @@ class AlphaSearch(SparseLinearModel):
         folds = [] if by_criterion else self._folds(data, groups)
         problems = self._problems(data)
         shares = self._refit_shares(problems)
-        grids = np.stack([self._grid(problems, penalty) for penalty in penalties])
+        grids = np.stack([self._grid(problems, penalty, self.alphas, self.eps) for penalty in penalties])
         pairs = zip(penalties, grids, strict=True)
         found = [self._scores(problems, penalty, grid, shares, data, folds) for penalty, grid in pairs]
         scores = np.concatenate([part[0] for part in found])
@@ -122,12 +122,6 @@ class AlphaSearch(SparseLinearModel):
         if len({is_joint(penalty) for penalty in given}) > 1:
             raise ValueError("penalty must not mix joint penalties, such as RowsL12, with others")
         return [self._check_shape(with_alpha(penalty, 1.0)) for penalty in given]
-
-    def _grid(self, problems: list[FitProblem], penalty: Any) -> Array:
-        """The strengths to try, falling."""
-        if (size := grid_size(self.alphas, 100)) is None:
-            return falling(self.alphas)
-        return alpha_grid(self._first_strength(problems, penalty), size, self.eps)
 
     def _folds(self, data: Data, groups: Any) -> list[Any]:
         """The rows to fit to and to score, for each fold; folds of a number are shuffled, always alike."""
@@ -297,11 +291,10 @@ def check_scorer(model: Any) -> None:
     """Raise, before anything is solved, unless ``scoring`` is None or one score."""
     if model.scoring is None or (isinstance(model.scoring, str) and model.scoring in model._own_scores):
         return
-    if not (isinstance(model.scoring, str) or callable(model.scoring)):
-        raise ValueError(f"scoring must be the name of a score, a function or None, got {model.scoring!r}")
-    from sklearn.metrics import check_scoring  # which takes longer to load than a fit of middling size
+    from sklearn.metrics import get_scorer_names  # which takes longer to load than a fit of middling size
 
-    check_scoring(model, scoring=model.scoring)
+    if not callable(model.scoring) and model.scoring not in get_scorer_names():
+        raise ValueError(f"scoring must be the name of a score, a function or None, got {model.scoring!r}")
 
 
 def scores_of(model: Any, coefs: Array, intercepts: Array, data: Data) -> Array:

@@ -214,10 +214,7 @@ class Logistic(Family):
         if scores.ndim == 1 or scores.shape[1] == 1:
             scores = xp.reshape(scores, (-1,))
             return xp.stack([sigmoid(-scores), sigmoid(scores)], axis=1)
-        # The largest score is taken out first, so that a row of very negative scores does not become 0/0.
-        logs = -xp.logaddexp(xp.zeros_like(scores), -scores)
-        shares = xp.exp(logs - xp.max(logs, axis=1, keepdims=True))
-        return shares / xp.sum(shares, axis=1, keepdims=True)
+        return softmax(-xp.logaddexp(xp.zeros_like(scores), -scores))  # of logarithms: no row becomes 0/0
 
 
 @dataclass(frozen=True)
@@ -237,10 +234,6 @@ class Multinomial(Family):
     def mean(self, eta: Array) -> Array:
         """The probabilities."""
         return softmax(eta)
-
-    def shares(self, scores: Array) -> Array:
-        """The probabilities."""
-        return softmax(scores)
 
 
 REGRESSION = {"squared": Squared(), "huber": Huber(), "poisson": Poisson()}

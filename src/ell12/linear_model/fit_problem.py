@@ -17,6 +17,7 @@ from ell12.backend import (
     as_array_of,
     as_numpy,
     device,
+    is_array,
     is_numpy,
     namespace,
     norm,
@@ -73,18 +74,18 @@ class CentredData:
         if standardize:
             if is_out_of_memory(X):
                 raise ValueError("standardize=True needs X in memory; scale the columns of the source")
-            self.scale = self._scale(X, center)
-            X = _scaled(X, self.scale)
+            unit = self.scale = self._scale(X, center)
+            X = X / unit if is_array(X) else (X @ scipy.sparse.diags_array(1 / unit)).asformat(X.format)
         empty, squares = None, None
         if not center:
-            means = np.zeros(X.shape[1], X.dtype) if not _is_dense(X) else namespace(X).zeros_like(X[0, :])
+            means = np.zeros(X.shape[1], X.dtype) if not is_array(X) else namespace(X).zeros_like(X[0, :])
         elif is_out_of_memory(X):  # one read tells the means, the size of entries, and which columns are constant
             means, squares = X.moments(sample_weight)
             means, empty = means.astype(X.dtype), squares == 0
         else:
             means, empty = _exact_where_constant(self._mean(X), X)
         self.means = means if self.scale is None else means * self.scale
-        if _is_dense(X):
+        if is_array(X):
             self.A = X - means if center else X
         else:
             empty = empty if empty is not None and empty.any() else None
@@ -95,7 +96,7 @@ class CentredData:
     def _add_constant(self, squares: Any, center: bool) -> None:
         """Add the intercept's column to A; the sums of the squares of the others may be known."""
         A, size = self.A, 1.0
-        if center and _is_dense(A):
+        if center and is_array(A):
             size = norm(A) / math.sqrt(math.prod(A.shape))
         elif center:
             rows = self.total
@@ -237,13 +238,6 @@ class FitProblem:
         return x[:-1] if self.n_classes and self.constant else x
 
 
-def _scaled(X: Any, scale: Array) -> Any:
-    """The columns divided by their scales."""
-    if not scipy.sparse.issparse(X):
-        return X / scale
-    return (X @ scipy.sparse.diags_array(1 / scale)).asformat(X.format)
-
-
 def per_class(penalty: Any, classes: int) -> Any:
     """The penalty of a vector that has an entry of every class for each feature: each class has its own groups.
 
@@ -276,9 +270,9 @@ def _exact_where_constant(means: Array, X: Any) -> tuple[Array, Array | None]:
     So nothing is left of such a column. As a rule that takes no other pass over X.
     """
     xp = namespace(means)
-    first = X[0, :] if _is_dense(X) else X[[0]].toarray()[0]
+    first = X[0, :] if is_array(X) else X[[0]].toarray()[0]
     close = xp.abs(first - means) <= (8 + X.shape[0]) * precision(means) * xp.abs(means)
-    if _is_dense(X):
+    if is_array(X):
         if bool(xp.any(close & (first != means))):
             means = xp.where(close & xp.all(first == X, axis=0), first, means)
         return means, None
@@ -288,11 +282,6 @@ def _exact_where_constant(means: Array, X: Any) -> tuple[Array, Array | None]:
     constant, some = np.zeros(means.size, dtype=bool), X[:, close]
     constant[close] = np.ravel(some.min(axis=0).toarray()) == np.ravel(some.max(axis=0).toarray())
     return means, constant
-
-
-def _is_dense(X: Any) -> bool:
-    """Whether X is an array in memory."""
-    return not (scipy.sparse.issparse(X) or isinstance(X, CenteredColumns) or is_out_of_memory(X))
 
 
 def _sum(weight: Array) -> float:
@@ -306,10 +295,10 @@ def passes(values: Any) -> bool:
     return foreign and bool(get_config().get("array_api_dispatch", False))
 
 
-def floating_dtypes(X: Any) -> tuple[Any, Any]:
-    """Double and single precision, in the terms of the library that X is of."""
+def accepted(X: Any) -> dict[str, Any]:
+    """Sparse formats, and double and single precision in the terms of the library that X is of."""
     xp = namespace(X) if passes(X) else np
-    return xp.float64, xp.float32
+    return {"accept_sparse": ("csr", "csc"), "dtype": (xp.float64, xp.float32)}
 
 
 def follow(values: Any, X: Any) -> Any:

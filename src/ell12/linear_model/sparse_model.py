@@ -17,25 +17,16 @@ from sklearn.utils.validation import _check_sample_weight, assert_all_finite, ch
 
 from ell12.backend import as_numpy, indices_like, namespace, square_fits
 from ell12.checks import check_container, check_entries, check_flags, check_scalars, naming
+from ell12.linear_model import fit_problem
 from ell12.linear_model.families import Squared
-from ell12.linear_model.fit_problem import (
-    CentredData,
-    Data,
-    FitProblem,
-    check_columns,
-    check_follows,
-    floating_dtypes,
-    follow,
-    linear_functions,
-    targets_of_columns,
-)
+from ell12.linear_model.fit_problem import CentredData, Data, FitProblem
 from ell12.linear_model.refit import mix, no_refit, refit, support
 from ell12.linear_model.row_fits import StochasticDescent, check_in_memory
 from ell12.minimization import DataUnavailable, Result, Run, Status
 from ell12.nested_parameters import NestedParameters
 from ell12.operators import is_out_of_memory, stored
 from ell12.operators.out_of_memory import as_columns
-from ell12.path import first_strength, path_results
+from ell12.path import alpha_grid, falling, first_strength, grid_size, path_results
 from ell12.penalties import PenaltyBase, with_strength
 from ell12.protocols import Array, ColumnLoss, missing
 
@@ -126,12 +117,12 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
         check_in_memory(X, self)
         X = as_columns(X)
         if is_out_of_memory(X):
-            check_columns(self, X)
+            fit_problem.check_columns(self, X)
         else:
-            check_follows(X, self, method)
+            fit_problem.check_follows(X, self, method)
             check_container(X, "X")
-            X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=floating_dtypes(X), reset=False)
-        return linear_functions(X, self.coef_, self.intercept_)
+            X = validate_data(self, X, reset=False, **fit_problem.accepted(X))
+        return fit_problem.linear_functions(X, self.coef_, self.intercept_)
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, Any]:
         """The data as arrays of one kind and precision, checked: X in one pass, and nowhere again."""
@@ -144,20 +135,20 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
             if y is not None and not hasattr(y, "__array_function__") and np.ndim(y) == 0:
                 raise ValueError(f"y must have a value for each row of X, got {y!r}")
         X = as_columns(X)
-        checks |= {"accept_sparse": ("csr", "csc"), "dtype": floating_dtypes(X), "ensure_all_finite": False}
+        checks |= {"ensure_all_finite": False} | fit_problem.accepted(X)
         check_flags(fit_intercept=self.fit_intercept, standardize=self.standardize, warm_start=self.warm_start)
         # A sum finds infinities; it may overflow.
         with naming("X", "y"), np.errstate(over="ignore", invalid="ignore"):
-            X, y = (targets_of_columns if is_out_of_memory(X) else validate_data)(self, X, y, **checks)
+            X, y = (fit_problem.targets_of_columns if is_out_of_memory(X) else validate_data)(self, X, y, **checks)
             if not is_out_of_memory(X) and not square_fits(stored(X)):
                 assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
                 check_entries(stored(X), "X")
         if sample_weight is not None:
             with naming("sample_weight"):
-                sample_weight = follow(sample_weight, X)
+                sample_weight = fit_problem.follow(sample_weight, X)
                 sample_weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
             check_entries(sample_weight, "sample_weight")
-        return X, follow(y, X), sample_weight
+        return X, fit_problem.follow(y, X), sample_weight
 
     def _check_numbers(self) -> None:
         check_scalars(infinite=True, tol=self.tol)
@@ -188,8 +179,12 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
         """The weights that samples have in a fit; scores have the given ones."""
         return sample_weight
 
-    def _first_strength(self, problems: list[FitProblem], penalty: Any) -> float:
-        return max(first_strength(problem.loss, problem.penalty(penalty)) for problem in problems)
+    def _grid(self, problems: list[Any], penalty: Any, alphas: Any, eps: float, factor: float = 1.0) -> Array:
+        """The strengths, falling: those given, or as many from the first one at which zero is a solution."""
+        if (size := grid_size(alphas, 100)) is None:
+            return falling(alphas)
+        top = max(first_strength(problem.loss, problem.penalty(penalty)) for problem in problems)
+        return alpha_grid(factor * top, size, eps)
 
     def _solve(
         self, problem: FitProblem, penalty: Any, alphas: Any, x0: Array | None = None, **options: Any
@@ -227,8 +222,8 @@ class SparseLinearModel(NestedParameters, BaseEstimator, ABC):
         if not self.warm_start or coef is None or math.prod(coef.shape) != ends[-1] * self.n_features_in_:
             return [None] * len(problems)
         xp = namespace(means)
-        coef = xp.astype(xp.reshape(follow(coef, means), (ends[-1], -1)), means.dtype)
-        levels = xp.reshape(xp.asarray(follow(self.intercept_, means), dtype=means.dtype), (-1,))
+        coef = xp.astype(xp.reshape(fit_problem.follow(coef, means), (ends[-1], -1)), means.dtype)
+        levels = xp.reshape(xp.asarray(fit_problem.follow(self.intercept_, means), dtype=means.dtype), (-1,))
         parts = zip(problems, ends, ends[1:], strict=False)
         return [problem.unknown(coef[first:last, :], levels[first:last]) for problem, first, last in parts]
 

@@ -77,10 +77,8 @@ class Block:
     def __sizeof__(self) -> int:
         """What Dask should count when it decides what to spill: the memory of a GPU is not its own."""
         A = self.A
-        stored = A.nbytes if isinstance(A, np.ndarray) else 0
-        if scipy.sparse.issparse(A):
-            stored = A.data.nbytes + A.indices.nbytes + A.indptr.nbytes
-        return stored + self.y.nbytes + (0 if self.weight is None else self.weight.nbytes)
+        parts = (A.data, A.indices, A.indptr) if scipy.sparse.issparse(A) else (A,)
+        return sum(part.nbytes for part in (*parts, self.y, self.weight) if isinstance(part, np.ndarray))
 
     def __getstate__(self) -> dict[str, Any]:
         """The data alone: the losses are views that a pickle would copy."""
@@ -123,9 +121,7 @@ def make_block(kind: BlockKind, number: int, A: Any, y: Any, weight: Any) -> Blo
     """A block out of its chunks; what is wrong with them is an error that names it."""
     name = f"block {number}"
     with naming(name):
-        refuse_masked(A, "X")
-        if isinstance(A, np.ndarray) or not is_array(A):  # an array of a GPU's library stays where it is
-            A = as_matrix(A)
+        A = A if is_array(A) else as_matrix(A)  # an array of a GPU's library stays where it is
         if A.shape[0] > 0:  # a partition that a filter has emptied adds nothing
             A = as_operator(A, "X")
         if A.shape[1] != kind.width:

@@ -76,10 +76,6 @@ class Classwise(ArrayOperator):
         needed, position = np.unique(features, return_inverse=True)
         return Classwise(select_columns(self.A, needed), self.k, position * self.k + classes)
 
-    def __getitem__(self, rows: Any) -> Classwise:
-        """Some rows."""
-        return Classwise(self.A[rows], self.k, self.entries)
-
     def _apply(self, x: Array) -> Array:
         (n,) = input_shape(self.A)
         full = x if self.entries is None else scatter(x, sent_to_device_of(self.entries, x), n * self.k)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from abc import abstractmethod
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, ClassVar, Generic, Self, overload
@@ -103,6 +102,10 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
     second_bound: ClassVar[float] = 1.0
     takes_complex: ClassVar[bool] = False
     takes_counts: ClassVar[bool] = False
+    # What a subclass defines, next to the protocol: the gradient with respect to the prediction, and the second
+    # derivative in each entry of x alone, the diagonal of the Hessian, or a bound on it.
+    slope: Callable[[Point], Array]
+    column_curvatures: Callable[[Point], Array]
 
     def __init__(self, A: Any, b: Given_co, *, sample_weight: Any = None, scale: float = 1.0) -> None:
         super().__init__()
@@ -323,13 +326,3 @@ class PredictionLoss(Sessions, ColumnLoss, Generic[Given_co]):
         if not has_columns(self.A):  # an operator shows its entries by what it makes of random numbers alone
             check_entries(product(self._adjoint if wide else self.A, start), "A")
         return largest_eigenvalue(gram, start)
-
-    # What a subclass gives, next to what the protocol asks for
-
-    @abstractmethod
-    def slope(self, point: Point) -> Array:
-        """The gradient with respect to the prediction."""
-
-    @abstractmethod
-    def column_curvatures(self, point: Point) -> Array:
-        """The second derivative in each entry of x alone, the diagonal of the Hessian, or a bound on it."""

@@ -168,9 +168,7 @@ class HuberLoss(LinearLoss[Given_co]):
         return xp.where(size <= self.delta, 0.5 * size**2, self.delta * (size - 0.5 * self.delta))
 
     def _slope(self, prediction: Array) -> Array:
-        xp = namespace(prediction)
-        residual = prediction - self.b
-        return xp.where(xp.abs(residual) <= self.delta, residual, self.delta * xp.sign(residual))
+        return namespace(prediction).clip(prediction - self.b, -self.delta, self.delta)
 
     def _second(self, prediction: Array) -> Array:
         xp = namespace(prediction)

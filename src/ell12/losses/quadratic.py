@@ -72,9 +72,7 @@ class QuadraticLoss(ColumnLoss):
         if not (math.isfinite(size) and math.isfinite(linear)):
             raise ValueError("G and c must hold finite numbers only")
         if 0 < size < limits.tiny:  # one over it overflows
-            raise ValueError(
-                f"G holds numbers up to {size:.3g}, too small for steps of length 1/G: rescale it first"
-            )
+            raise ValueError(f"G holds numbers up to {size:.3g}, too small for steps of 1/G: rescale it first")
         if linear > math.sqrt(limits.max / max(self.c.size, 1)) * max(math.sqrt(size), 1.0):
             raise ValueError(f"c holds numbers up to {linear:.3g}, too large for c'c/G: rescale it first")
         if self.G.size and self.G.diagonal().min() < -1e-6 * size:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import zip_longest
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -280,9 +282,7 @@ class Stream:
     def __init__(self, chunks: Any, loss: Any, options: dict[str, Any]) -> None:
         check_kind(loss)
         if not callable(chunks) and not isinstance(chunks, Iterable):
-            raise TypeError(
-                f"blocks must be an iterable or a function that returns one, got {type(chunks).__name__}"
-            )
+            raise TypeError(f"blocks must be an iterable or a function of one, got {type(chunks).__name__}")
         with naming("blocks"):  # an array of no axes passes for an iterable
             used_up = not callable(chunks) and iter(chunks) is chunks  # by a first pass
         if used_up:
@@ -290,29 +290,24 @@ class Stream:
         self.chunks, self.passes = chunks, 0
         self.options, self.rows, self.weight = options, [], 0.0
         self.kind = BlockKind(loss, {name: v for name, v in options.items() if name != "scale"}, 0, False)
-        start: Any = None
+        starts: list[Any] = []
         for whole in self._losses():
             self.rows.append(whole.b.shape[0])
             self.weight += self.rows[-1] if whole.sample_weight is None else float(whole.sample_weight.sum())
-            own, self.scale = whole.start(), whole.scale
-            start = own if start is None else start
-            if own.shape != start.shape:
-                sizes = f"{own.shape[0]} columns, where the first has {start.shape[0]}"
-                raise ValueError(f"block {len(self.rows) - 1}: it has {sizes}")
+            self.scale, starts = whole.scale, [*starts[:1], whole.start()]
+            first, last = len(starts[0]), len(starts[-1])
+            if first != last:
+                raise ValueError(f"block {len(self.rows) - 1}: it has {last} columns, where the first has {first}")
         if self.weight == 0:
             raise ValueError("blocks hold no rows of positive weight")
-        self.start, self.kind = start, BlockKind(loss, self.kind.options, start.shape[0], False)
+        self.start, self.kind = starts[0], BlockKind(loss, self.kind.options, first, False)
 
     def __repr__(self) -> str:
         return f"{len(self.rows)} blocks"
 
     def total(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ARG002
         """``sum_i function(block_i, *arguments)``: one pass."""
-        total = None
-        for _, block in self.loaded():
-            part = function(block, *arguments)
-            total = part if total is None else total + part
-        return total
+        return reduce(add, (function(block, *arguments) for _, block in self.loaded()))
 
     def loaded(self, random: Any = None) -> Iterator[tuple[int, Block]]:  # noqa: ARG002
         """The blocks with their numbers, in their order, as many and as long as they were at first."""

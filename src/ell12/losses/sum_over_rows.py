@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
@@ -31,6 +30,10 @@ class LinearLoss(PredictionLoss[Given_co]):
     """
 
     row_parts: ClassVar[tuple[str, ...]] = ("b", "sample_weight")  # what has one number, or row, for each row of A
+    # What a subclass defines, methods of the prediction: the loss of each, its first and its second derivative.
+    _pointwise: Callable[[Array], Array]
+    _slope: Callable[[Array], Array]
+    _second: Callable[[Array], Array]
 
     def value(self, point: Point) -> float:
         """The loss; no product."""
@@ -133,20 +136,6 @@ class LinearLoss(PredictionLoss[Given_co]):
         if rows.shape[1] > 1 and bool(xp.any(rows != rows[:, :1])):
             raise ValueError("each right-hand side b has a Hessian of its own here; solve for one at a time")
         return rows[:, 0]
-
-    # What a subclass gives
-
-    @abstractmethod
-    def _pointwise(self, prediction: Array) -> Array:
-        """The loss of each prediction."""
-
-    @abstractmethod
-    def _slope(self, prediction: Array) -> Array:
-        """Its first derivative."""
-
-    @abstractmethod
-    def _second(self, prediction: Array) -> Array:
-        """Its second derivative."""
 
 
 def check_kind(loss: Any) -> None:

@@ -53,9 +53,8 @@ class Stall:
             self.violation, self.objective = min(violation, self.violation), min(objective, self.objective)
             self.since, self.patience = 0, STALL_AFTER
             return False
-        self.since += (
-            STALL_AFTER if no_progress else 1
-        )  # asking costs about as much as an iteration without progress
+        # Asking costs about as much as an iteration without progress.
+        self.since += STALL_AFTER if no_progress else 1
         if self.since < self.patience:
             return False
         self.since, self.patience = 0, 2 * self.patience
@@ -122,8 +121,7 @@ def as_unknown(loss: Any, x: Any, name: str) -> Any:
         try:
             return loss.check_start(x)
         except (TypeError, ValueError) as error:
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(str(error).replace("x0", name)) from error
+            raise type(error)(str(error).replace("x0", name)) from error
     refuse_gradient(x, name)
     x = to_device_of(as_floating(x, name), zero, name)
     if tuple(x.shape) != tuple(zero.shape):

@@ -33,12 +33,8 @@ def _unmet_by_x(kind: str, name: str, loss: Any, x: Array) -> str:
     if kind == "anything":
         return ""
     if (kind == "factors") != offers(x, Factored):
-        other = (
-            "factors"
-            if kind == "factors"
-            else "an array, not factors as BlockAPG(), FactoredAPG() or AlternatingLeastSquares() take"
-        )
-        return f"{name} needs x to be {other}"
+        array = "an array, not factors as BlockAPG(), FactoredAPG() or AlternatingLeastSquares() take"
+        return f"{name} needs x to be {'factors' if kind == 'factors' else array}"
     if "vector" in kind and (x.ndim != 1 or is_complex(x)):
         return f"{name} needs x to be a vector of real numbers"
     if "columns" in kind and not is_numpy(x) and getattr(type(loss), "on_host", None) in (None, Loss.on_host):

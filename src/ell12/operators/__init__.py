@@ -38,7 +38,8 @@ def as_operator(A: Any, name: str = "A") -> Any:
         _check_operator(A, name)
         return A
     if scipy.sparse.issparse(A):
-        A = _as_floating_sparse(A, name)
+        A = A.tocsr() if A.ndim == 2 and A.format not in ("csr", "csc") else A
+        A = A if A.dtype.kind in "fc" else A.astype(np.float64)
     else:
         A = as_floating(np.asarray(A) if isinstance(A, np.ndarray) else A, name, sparse=True)
         if is_half(A) and type(A) is not np.ndarray:  # other libraries multiply arrays of one precision only
@@ -342,14 +343,6 @@ def _check_shape(shape: tuple[int, ...], name: str) -> None:
         raise ValueError(f"{name} must be two-dimensional, got shape {shape}")
     if 0 in shape:
         raise ValueError(f"{name} is empty: its shape is {shape}")
-
-
-def _as_floating_sparse(A: Any, name: str) -> Any:
-    if A.dtype.kind not in "biufc":
-        raise TypeError(f"{name} must hold numbers, got dtype {A.dtype}")
-    if A.ndim == 2 and A.format not in ("csr", "csc"):
-        A = A.tocsr()
-    return A if A.dtype.kind in "fc" else A.astype(np.float64)
 
 
 def stored(A: Any) -> Array:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import os
-import secrets
-import shutil
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import starmap
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 import numpy as np
@@ -66,17 +65,13 @@ def save(source: Any, path: str | os.PathLike[str], block: int) -> None:
     if path.exists():
         raise FileExistsError(f"{path} exists: columns are written to a new path")
     source = as_source(source)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
-    try:
+    with TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
+        whole = Path(folder) / path.name
         if scipy.sparse.issparse(getattr(source, "matrix", None)):
-            _write_sparse(source.matrix, temporary)
+            _write_sparse(source.matrix, whole)
         else:
-            _write_dense(source, temporary, block)
-        os.replace(temporary, path)  # so that nobody ever sees half of it
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.unlink(missing_ok=True)
-        raise
+            _write_dense(source, whole, block)
+        os.replace(whole, path)  # so that nobody ever sees half of it
 
 
 def _write_dense(source: Any, path: Path, block: int) -> None:

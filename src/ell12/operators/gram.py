@@ -42,7 +42,8 @@ def _sparse_gram(A: Any, weight: Any, B: Any) -> Any:
     if dtype.kind != "f" or _meetings(A, B) < SMALL or not can_compile():
         return (adjoint(A) @ B.multiply(weight[:, None]).tocsr()).toarray()
     rows, other, out = A.tocsr(), B.tocsr(), np.zeros((A.shape[1], B.shape[1]), dtype=dtype)
-    _compiled_add()(*_parts(rows), weight, *_parts(other), out, A is B)
+    parts = (other.indptr, other.indices, other.data)
+    _compiled_add()(rows.indptr, rows.indices, rows.data, weight, *parts, out, A is B)
     if A is B:
         out += out.T
         out[np.diag_indices_from(out)] += column_sums(A, weight, square=True)
@@ -66,10 +67,6 @@ def _add(starts, columns, values, weight, other_starts, other_columns, other_val
             factor, into = weight[i] * values[p], out[columns[p]]
             for q in range(p + 1 if half else other_starts[i], other_starts[i + 1]):
                 into[other_columns[q]] += factor * other_values[q]
-
-
-def _parts(rows: Any) -> tuple[Any, Any, Any]:
-    return rows.indptr, rows.indices, rows.data
 
 
 def _meetings(A: Any, B: Any) -> float:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ell12.backend import all_finite, as_floating, is_complex, is_number, max_abs, namespace, real_dtype, scatter
-from ell12.checks import is_finite_number
+from ell12.backend import as_floating, is_complex, is_number, max_abs, namespace, real_dtype, scatter
+from ell12.checks import check_counts, check_entries, check_word, is_finite_number
 from ell12.operators import ArrayOperator, adjoint_product, as_shape, conjugate_of, product, sent_to_device_of
 from ell12.protocols import Array
 
@@ -44,11 +44,9 @@ class FiniteDifference(ArrayOperator):
 
     def __post_init__(self, shape: Any) -> None:
         shape = as_shape(shape)
-        if self.boundary not in ("neumann", "periodic"):
-            raise ValueError(f"boundary must be 'neumann' or 'periodic', got {self.boundary!r}")
+        check_word(self.boundary, "boundary", "neumann", "periodic")
         ndim = len(shape) if self.ndim is None else self.ndim
-        if not 0 < ndim <= len(shape):
-            raise ValueError(f"ndim must lie between 1 and {len(shape)}, the axes of shape {shape}; got {ndim}")
+        check_counts(least=1, most=len(shape), ndim=ndim)
         spacing = as_spacing(self.spacing, ndim)
         self._set(ndim=ndim, spacing=spacing, input_shape=shape, output_shape=(*shape, ndim))
         self._set(norm_squared=4.0 * (ndim if spacing is None else sum(s**-2 for s in spacing)))
@@ -122,12 +120,10 @@ class Convolution(ArrayOperator):
 
     def __post_init__(self, shape: Any) -> None:
         kernel, shape = as_floating(self.kernel, "kernel"), as_shape(shape)
-        if len(kernel.shape) != len(shape) or any(
-            not 0 < k <= n for k, n in zip(kernel.shape, shape, strict=True)
-        ):
+        sizes = zip(kernel.shape, shape, strict=False)
+        if len(kernel.shape) != len(shape) or not all(0 < k <= n for k, n in sizes):
             raise ValueError(f"kernel of shape {tuple(kernel.shape)} does not fit in an image of shape {shape}")
-        if not all_finite(kernel):
-            raise ValueError("kernel holds NaN or infinity; every entry must be finite")
+        check_entries(kernel, "kernel")
         spectrum = _transfer_function(kernel, shape)
         self._set(kernel=kernel, spectrum=spectrum, norm_squared=max_abs(spectrum) ** 2)
         self._set(input_shape=shape, output_shape=shape)

@@ -204,11 +204,9 @@ def l12_path(
     """
     check_flags(warm_start=warm_start)
     with naming("y"):  # such as rows of different lengths
-        several = np.ndim(y) != 1
-    if several:
-        raise ValueError(
-            f"y must be a vector, got shape {tuple(np.shape(y))}; L12RegressorCV takes several targets"
-        )
+        shape = tuple(np.shape(y))
+    if len(shape) != 1:
+        raise ValueError(f"y must be a vector, got shape {shape}; L12RegressorCV takes several targets")
     X = as_operator(as_columns(X), "X")
     refuse_gradient(y, "y")
     y = to_device_of(as_floating(y, "y"), X, "y")

@@ -20,8 +20,7 @@ from ell12.solvers.gram_descent import GramDescent, minimise_by_models, ridge_of
 from ell12.solvers.working_set import FEW, LARGEST
 
 # Columns other than those that a strength needs are at hand as long as their Gram matrix costs less than this many
-# full gradients, all columns as long as theirs does for each strength. 100 took 1.5 to 2 times as long on
-# 200 x 20,000 and 1000 x 10,000 (results/race_sparse).
+# full gradients, all columns as long as theirs does for each strength (constants in results/race_sparse).
 GATHERED = 10
 
 

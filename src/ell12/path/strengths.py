@@ -286,20 +286,15 @@ def _vanishing_strength(loss: Any, penalty: Any) -> float:
 
     if size == 0:
         return 0.0
-    high = size
-    for _ in range(60):
-        if is_solution(high):
-            break
-        high *= 2
-    else:
+    powers = 2.0 ** np.arange(60)
+    high = next(filter(is_solution, size * powers), 0.0)
+    if high == 0:
         raise ValueError(f"zero is a solution for no strength of {type(penalty).__name__}: give alphas")
-    low = high
-    while is_solution(low) and low > 2.0**-60 * high:
-        low /= 2
+    low = next((alpha for alpha in high / powers if not is_solution(alpha)), high / powers[-1])
     while high > (1 + 1e-6) * low:
         middle = (low * high) ** 0.5
         low, high = (low, middle) if is_solution(middle) else (middle, high)
-    return high
+    return float(high)
 
 
 def _fit_columns(loss: Any, structure: Structure, columns: Array, ridge: float = 0.0, chosen: int = -1) -> Array:

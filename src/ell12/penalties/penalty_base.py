@@ -234,9 +234,8 @@ class WithIntercept(Wrapper, Penalty):
 
     def sign_changes(self, x: Array, new: Array) -> Array:
         """Those of the penalty; the last entry turns freely."""
-        return _append(
-            self.penalty.sign_changes(self._inside(x), self._inside(new)), self._last(x) != self._last(x)
-        )
+        changes = self.penalty.sign_changes(self._inside(x), self._inside(new))
+        return _append(changes, self._last(x) != self._last(x))
 
     def kinks(self, x: Array) -> Array:
         """Those of the penalty; the last entry has none."""

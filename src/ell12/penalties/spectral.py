@@ -56,7 +56,7 @@ class Spectral(PenaltyBase, ABC):
 
     def slopes_of(self, s: Array) -> Array:
         """The derivatives by positive singular values."""
-        return self.convex.alpha - self.subtracted_slopes(s)
+        return self.slope_at_zero(sys.maxsize) - self.subtracted_slopes(s)
 
     @property
     def convex(self) -> SpectralL12:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np  # noqa: F401 -- for the examples
 
-from ell12.backend import is_complex, refuse_masked
+from ell12.backend import is_complex
 from ell12.minimization import Run
 from ell12.operators import sent_to_device_of
 from ell12.operators.image_operators import Identity, Sampling
 from ell12.protocols import Array
-from ell12.restoration.pixels import as_image, channels_first, filled, mask_like, refuse_far, without_unknown
+from ell12.restoration.pixels import as_image, channels_first, filled, mask_like, without_unknown
 from ell12.restoration.restore import ImageProblem, Options, documented
 from ell12.restoration.sigma import noise_level
 from ell12.restoration.strength_choice import live_pixels
@@ -80,7 +80,7 @@ def denoise_tv(
     >>> bool(np.std(denoise_tv(noisy) - clean) < 0.04)
     True
     """
-    choices = (ISOTROPIC, ANISOTROPIC) if alpha is None and loss == "squared" else ANISOTROPIC
+    choices = (ISOTROPIC, ANISOTROPIC) if alpha is None and str(loss) == "squared" else ANISOTROPIC
     shape = choices if penalty is None else penalty
     options = Options(alpha, shape, sigma, loss, channel_axis, solver, tol, max_iter, run, return_result)
     y, ndim = channels_first(as_image(image), channel_axis)
@@ -138,8 +138,6 @@ def inpaint_tv(
     True
     """
     options = Options(alpha, penalty, sigma, loss, channel_axis, solver, tol, max_iter, run, return_result)
-    refuse_masked(image, "image")
-    refuse_far(image)
     known = mask_like(mask, image, channel_axis)
     y, ndim = channels_first(as_image(without_unknown(image, known)), channel_axis)
     known, _ = channels_first(known, channel_axis)

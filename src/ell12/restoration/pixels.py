@@ -14,6 +14,7 @@ from ell12.backend import (
     as_floating,
     as_numpy,
     indices_like,
+    inner,
     is_array,
     is_complex,
     is_half,
@@ -23,7 +24,7 @@ from ell12.backend import (
     refuse_masked,
 )
 from ell12.checks import check_container, naming
-from ell12.operators import Reshaped, sent_to_device_of
+from ell12.operators import Reshaped, adjoint_product, product, sent_to_device_of
 from ell12.operators import image_operators as maps
 from ell12.protocols import Array
 
@@ -135,8 +136,10 @@ def mask_like(mask: Any, image: Any, channel_axis: int | None) -> Array:
     raise ValueError(f"mask of shape {tuple(mask.shape)} does not fit an image of shape {shape}")
 
 
-def without_unknown(image: Any, known: Array) -> Array:
+def without_unknown(image: Any, known: Array, name: str = "image") -> Array:
     """The image with zeros where it is not known."""
+    refuse_masked(image, name)
+    refuse_far(image, name)
     image = image if is_array(image) else np.asarray(image)
     xp = namespace(image)
     return xp.where(known, image, xp.zeros_like(image))
@@ -225,3 +228,21 @@ def by_numpy(A: Any) -> Any:
     if isinstance(A, maps.Convolution | maps.MirroredConvolution):
         return type(A)(as_numpy(A.kernel), A.input_shape)
     return A if isinstance(A, maps.Identity) else None
+
+
+def first_image(A: Any, y: Array) -> Array:
+    """A constant plus the adjoint of what it leaves of the data, scaled to fit: it follows shifts and units."""
+    x = adjoint_product(A, y)
+    flat = namespace(x).ones_like(x)
+    image = product(A, flat)
+    level = _fit(image, y)
+    left = y - level * image
+    rest = adjoint_product(A, left)
+    return level * flat + _fit(product(A, rest), left) * rest
+
+
+def _fit(image: Array, y: Array) -> complex:
+    """The factor by which an image of A comes nearest to the data; a real one for real data."""
+    square = inner(image, image) or 1.0
+    fit = inner(image, y) / square
+    return complex(fit, inner(1j * image, y) / square) if is_complex(image) and is_complex(y) else fit

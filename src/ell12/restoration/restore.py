@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, Unpack, overload
 from numpy.typing import NDArray
 
 from ell12.backend import as_numpy, is_number, is_numpy, max_abs, namespace, on_accelerator
-from ell12.checks import check_counts, check_flags, check_scalars, check_word
+from ell12.checks import check_counts, check_flags, check_scalars, check_word, set_numbers
 from ell12.losses import AbsoluteLoss, KullbackLeiblerLoss, SquaredLoss
 from ell12.minimization import Result, Run, Status, minimize
 from ell12.minimization.loop import check_limits
@@ -156,7 +156,7 @@ class Options:
         check_flags(return_result=self.return_result)
         check_limits(self.tol, self.max_iter, self.run)
         if self.sigma is not None:
-            check_scalars(sigma=self.sigma)
+            set_numbers(self, "sigma")
         if self.solver is not None and not offers(self.solver, ImageSolver):
             raise ValueError(f"solver must be None or one of ell12.restoration, got {self.solver!r}")
         if is_number(self.alpha):
@@ -314,13 +314,16 @@ class ImageProblem:
         solver = self._solver(penalty)
         start = _as_counts(self.y, self.A, self.start) if options.loss == "poisson" else self.start
         penalty = penalty if solver.smooths else replace(penalty, smoothing=0.0)
-        wrapped = Run() if run is None else replace(run, measure=self._measures(run))
+        axis, measure = options.channel_axis, {}
+        for name, f in ((run and run.measure) or {}).items():  # functions of the image; these are of the unknown
+            measure[name] = lambda x, f=f: f(channels_back(self._channels(x), axis))
         # An automatic smoothing falls with tol, in place of the gradient.
         falls = solver.smooths and shape.smoothing is None and options.tol > 0
         if tol is None:
             tol = max(options.tol, self.base_tol) if falls else options.tol
-        start = penalty.project(start)
-        result = minimize(loss, penalty, start, solver, tol=tol, max_iter=options.max_iter, run=wrapped)
+        limits: dict[str, Any] = {"tol": tol, "max_iter": options.max_iter}
+        run_of_unknown = replace(run or Run(), measure=measure)
+        result = minimize(loss, penalty, penalty.project(start), solver, run=run_of_unknown, **limits)
         if run is None and result.status is Status.STOPPED:
             raise KeyboardInterrupt
         return result
@@ -333,13 +336,10 @@ class ImageProblem:
         smoothing = penalty.smoothing
         if smoothing is None:
             # Rounding of size r changes the gradient by r alpha / smoothing, at most by that at which a run ends.
-            least = math.sqrt(penalty.strength * self._rounding / self.base_tol)
+            rounding = float(namespace(self.start).finfo(self.start.dtype).eps) * max_abs(self.start)
+            least = math.sqrt(penalty.strength * rounding / self.base_tol)
             smoothing = max(SMOOTHED * self.spread * (min(1.0, self.options.tol / self.base_tol) or 1.0), least)
         return kind(**vars(penalty) | {"ndim": self.ndim, "smoothing": smoothing})
-
-    @cached_property
-    def _rounding(self) -> float:
-        return float(namespace(self.start).finfo(self.start.dtype).eps) * max_abs(self.start)
 
     def _solver(self, penalty: Any) -> Any:
         """The solver that was given, or the one that suits the problem."""
@@ -351,14 +351,6 @@ class ImageProblem:
         if exact and penalty.bounds is None:
             return AlternatingMinimization(inner="exact", accelerated=True)
         return SmoothedGradient()
-
-    def _measures(self, run: Run) -> dict[str, Callable[[Array], float]]:
-        """The user's functions of the image, as functions of the unknown."""
-        axis = self.options.channel_axis
-        return {
-            name: lambda x, f=f: f(channels_back(self._channels(x), axis))  # type: ignore[misc]
-            for name, f in (run.measure or {}).items()
-        }
 
 
 def _as_counts(y: Array, A: Any, start: Array) -> Array:

@@ -172,11 +172,11 @@ def _swept_iterates(loss: Any, penalty: Any, start: Point, momentum: Momentum, s
     y, weight = _data(loss, sweep)
     first = y if weight is None and start.x is loss.b else sweep.laid_out(start.x)
     old, new = (first, first), (sweep.new_image(), sweep.new_image())
-    pixels = math.prod(first.shape)
+    unit, pixels = penalty.unit, math.prod(first.shape)
     while True:
         steps = [momentum.next() for _ in range(STEPS)]
         old, sums = sweep.advance(old, y, weight, steps, new)
-        size = penalty.unit * math.sqrt(sums.square / pixels)
+        size = unit * math.sqrt(sums.square / pixels)
         here = loss.point(old[1])
         yield Iterate(here, sums.loss + sums.penalty, size, exact=True)
         del here

@@ -1,4 +1,4 @@
-"""Splitting methods for total variation: alternating minimisation, growing ADMM, DCA."""
+"""Splitting methods for total variation: alternating minimisation, growing ADMM."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import Any, ClassVar
 from ell12.backend import norm
 from ell12.checks import check_counts, check_flags, check_word, set_numbers
 from ell12.operators import adjoint_product, product
-from ell12.operators.krylov import conjugate_gradients
 from ell12.protocols import Array, Iterate, Needs, Point
 from ell12.restoration import smoothed_gradient as smooth
-from ell12.restoration.splitting_parts import exact_solver, fit_of, has_exact_solver, normal_product
+from ell12.restoration.splitting_parts import exact_solver, fit_of, has_exact_solver, normal_product, rough_solver
 
 
 @dataclass(frozen=True)
@@ -75,102 +74,14 @@ class AlternatingMinimization:
         """The change of x, ``(A'A + mu D'D)^-1 gradient``."""
         if self.inner == "exact":
             exact = exact_solver(loss.A, penalty, x)
-            return lambda gradient, _: exact(gradient, penalty.mu, 0.0)
-        times = normal_product(loss.A, penalty, penalty.mu)
+            return lambda gradient, x: exact(gradient, x, penalty.mu, 0.0)
+        rough = rough_solver(loss.A, penalty, self.cg_tol, self.cg_max_iter)
 
         def warm_started(gradient: Array, x: Array) -> Array:
-            right = times(x) - gradient  # A'y + mu D'W
-            return x - conjugate_gradients(times, right, x, tol=self.cg_tol, max_iter=self.cg_max_iter)
+            right = normal_product(loss.A, penalty, x, penalty.mu) - gradient  # A'y + mu D'W
+            return x - rough(right, x, penalty.mu, 0.0)
 
         return warm_started
-
-
-@dataclass(frozen=True)
-class TotalVariationDCA:
-    """The difference-of-convex algorithm for total variation.
-
-    ``x <- argmin f(x) + alpha (||D x||_1 - l2_weight <D x, q>)``, q the unit vectors along the last D x.
-
-    Isotropic, ``sum_i ||(D x)_i||_2`` in place of the l1 norm, and q is one unit vector for the image.
-
-    The difference-of-convex algorithm of Lou, Zeng, Osher & Xin, doi:10.1137/14098435X, for the penalty without
-    smoothing. Each convex problem is solved by split Bregman, that is ADMM.
-
-    Parameters
-    ----------
-    inner_tol : float, default 1e-4
-        A convex problem ends when x changes by less than this fraction of itself.
-    inner_max_iter : int, default 300
-        Or after this number of steps.
-    cg_tol, cg_max_iter
-        The limits of conjugate gradients, where these are used.
-    convex_start : bool, default False
-        Let the first q be zero: the first problem is then total variation, whatever the start. For few
-        measurements, where the start is a poor guide.
-    least_gain : float, default 0.0
-        End after two convex problems that did not lower the objective by this fraction of it; 0: never.
-    warm_start : bool, default True
-        Carry ADMM's variables over from one convex problem to the next; else each begins at the start.
-    inner : {"exact", "cg"}, default "exact"
-        Solve ADMM's linear systems by a transform where one makes them diagonal, or always by conjugate gradients.
-
-    See Also
-    --------
-    GrowingADMM : For other losses.
-    SmoothedGradient : The default: a smoothed problem.
-    """
-
-    smooths: ClassVar[bool] = False
-    needs: ClassVar[Needs] = Needs(smooth.ImageLoss, smooth.VariationPenalty)
-
-    inner_tol: float = 1e-4
-    inner_max_iter: int = 300
-    cg_tol: float = 1e-5
-    cg_max_iter: int = 100
-    convex_start: bool = False
-    least_gain: float = 0.0
-    warm_start: bool = True
-    inner: str = "exact"
-
-    def __post_init__(self) -> None:
-        check_flags(convex_start=self.convex_start, warm_start=self.warm_start)
-        check_word(self.inner, "inner", "exact", "cg")
-        set_numbers(self, "inner_tol", "cg_tol", "least_gain")
-        check_counts(least=1, optional=False, inner_max_iter=self.inner_max_iter, cg_max_iter=self.cg_max_iter)
-
-    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
-        """Yield one iterate per convex problem solved, and None after each step within one."""
-        smooth.check_smoothing(penalty, smooths=False)
-        rho = 10 * (penalty.alpha or 0.1) / penalty.spread(start.x)  # a threshold of a tenth of the range
-        split = self._splitting(loss, penalty, start.x)
-        relief = (0.0 if self.convex_start else 1.0) * penalty.relief(split.W)
-        best, idle = math.inf, 0
-        while True:
-            slope = adjoint_product(split.D, relief)
-            split = split if self.warm_start else self._splitting(loss, penalty, start.x)
-            for step in range(self.inner_max_iter):
-                old = split.x
-                split.advance(rho, 0.0, slope)
-                # The first step need not move x: W begins as its differences.
-                if step and norm(split.x - old) <= self.inner_tol * norm(split.x):
-                    break
-                yield None
-            point = loss.point(penalty.project(split.x))
-            # Where W is zero every vector no longer than one is a subgradient: zero, so that nothing turns there.
-            left, relief = -relief, penalty.relief(split.W)
-            left = adjoint_product(split.D, left + relief)
-            objective = loss.value(point) + penalty.value(point.x)
-            if split.fit.gradient is None:
-                yield Iterate(point, objective, penalty.size(left))
-            else:
-                yield split.certified(point, objective, left + split.left(rho))
-            idle = 0 if objective < (1 - self.least_gain) * best else idle + 1
-            if self.least_gain and idle == 2:
-                return
-            best = min(best, objective)
-
-    def _splitting(self, loss: Any, penalty: Any, x: Array) -> _Splitting:
-        return _Splitting(loss, penalty, x, self.cg_tol, self.cg_max_iter, self.inner == "exact")
 
 
 @dataclass(frozen=True)
@@ -190,12 +101,9 @@ class GrowingADMM:
         The factor, above 1.
     first_threshold : float, optional
         The threshold ``alpha / rho`` at the first step; by default the range of the values of the start.
-    cg_tol, cg_max_iter
-        For operators that no transform makes diagonal, the limits of conjugate gradients.
 
     See Also
     --------
-    TotalVariationDCA : Solves convex problems.
     SmoothedGradient : The default: a smoothed problem.
     """
 
@@ -204,21 +112,16 @@ class GrowingADMM:
 
     growth: float = 1.05
     first_threshold: float | None = None
-    cg_tol: float = 1e-5
-    cg_max_iter: int = 100
 
     def __post_init__(self) -> None:
-        set_numbers(
-            self, "growth", "cg_tol", positive="first_threshold" if self.first_threshold is not None else ""
-        )
+        set_numbers(self, "growth", positive="first_threshold" if self.first_threshold is not None else "")
         if self.growth <= 1:
             raise ValueError(f"growth must be a number > 1, got {self.growth!r}")
-        check_counts(least=1, optional=False, cg_max_iter=self.cg_max_iter)
 
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate | None]:
         """Yield one iterate a step, None where the loss is not finite yet."""
         smooth.check_smoothing(penalty, smooths=False)
-        split = _Splitting(loss, penalty, start.x, self.cg_tol, self.cg_max_iter)
+        split = Splitting(loss, penalty, start.x)
         rho = split.fit.unit(penalty.alpha) / (self.first_threshold or split.unit)
         if rho == 0:
             raise ValueError(f"first_threshold must be smaller compared with alpha {penalty.alpha:g}")
@@ -246,7 +149,7 @@ class GrowingADMM:
             rho *= self.growth
 
 
-class _Splitting:
+class Splitting:
     """ADMM on ``f(x) + penalty(W)`` subject to ``W = D x`` and to bounds on x: its variables, and one step.
 
     A loss that is not squared is split off as well, see `SplitPrediction`.
@@ -255,11 +158,15 @@ class _Splitting:
     differences of x are split off with a weight that may grow, so that a step solves normal equations of A and D.
     """
 
-    def __init__(self, loss: Any, penalty: Any, x: Array, tol: float, max_iter: int, exact: bool = True) -> None:
+    def __init__(self, loss: Any, penalty: Any, x: Array) -> None:
         self.fit = fit_of(loss, x)
         self.penalty, self.x, self.D = penalty, x, penalty.differences(x)
         self.unit = penalty.spread(x)
-        self.solve = _solver(self.fit.A, penalty, x, tol, max_iter, exact)
+        self.solve = (
+            exact_solver(self.fit.A, penalty, x)
+            if has_exact_solver(self.fit.A, penalty, x)
+            else rough_solver(self.fit.A, penalty)
+        )
         self.steps = self.W = self.old_W = product(self.D, x)
         self.u = 0 * self.W  # the scaled multiplier of W = D x
         self.inside, self.held = x, 0 * x  # x within the bounds, and the scaled multiplier of that
@@ -281,6 +188,15 @@ class _Splitting:
         if bounded:
             self.inside = self.penalty.project(self.x + self.held)
             self.held = self.held + self.x - self.inside
+
+    def convex_steps(self, rho: float, slope: Any, tol: float, max_iter: int) -> Iterator[None]:
+        """Steps without the subtracted norm, until x changes by less than ``tol`` of itself or ``max_iter``."""
+        for step in range(max_iter):
+            old = self.x
+            self.advance(rho, 0.0, slope)
+            if step and norm(self.x - old) <= tol * norm(self.x):  # the first need not move x: W is D x
+                return
+            yield None
 
     def left(self, rho: float) -> Array:
         """The violation of the first-order condition by the subgradients at W, v and within the bounds."""
@@ -304,18 +220,3 @@ class _Splitting:
         """Keep the multipliers what they are when the weight is divided by the factor."""
         self.u, self.held = factor * self.u, factor * self.held
         self.fit.scale_multipliers(factor)
-
-
-def _solver(
-    A: Any, penalty: Any, x: Array, tol: float, max_iter: int, wanted: bool
-) -> Callable[[Array, Array, float, float], Array]:
-    """The map (right, start, weight, shift) -> solution of the normal equations, exact if wanted and possible."""
-    if wanted and has_exact_solver(A, penalty, x):
-        exact = exact_solver(A, penalty, x)
-        return lambda right, _start, weight, shift: exact(right, weight, shift)
-
-    def rough(right: Array, start: Array, weight: float, shift: float) -> Array:
-        times = normal_product(A, penalty, weight, shift)
-        return conjugate_gradients(times, right, start, tol=tol, max_iter=max_iter)
-
-    return rough

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.fft import dctn, idctn
 
 from ell12.backend import as_array_of, is_complex, is_numpy, namespace, norm
 from ell12.operators import Composition, adjoint_product, product
 from ell12.operators.image_operators import Convolution, FourierSampling, Identity, RealInput, Sampling, Stacked
+from ell12.operators.krylov import conjugate_gradients
 from ell12.protocols import Array, Point, SplitLoss, offers
 from ell12.restoration.smoothed_gradient import is_plain_square
 
@@ -108,7 +111,7 @@ def _parts(A: Any) -> tuple[Any, Any]:
 
 
 DIAGONAL = (Convolution, FourierSampling)  # by the Fourier transform
-Solve = Callable[[Array, float, float], Array]  # right-hand side, weight, shift
+Solve = Callable[[Array, Array, float, float], Array]  # right-hand side, start, weight of D'D, shift
 
 
 def has_exact_solver(A: Any, penalty: Any, x: Array) -> bool:
@@ -128,12 +131,12 @@ def exact_solver(A: Any, penalty: Any, x: Array) -> Solve:
     fidelity = _fidelity_symbol(A, x)
     axes = tuple(range(-penalty.ndim, 0))
 
-    def solve(right: Array, weight: float, shift: float = 0.0) -> Array:
+    def solve(right: Array, _start: Array, weight: float, shift: float) -> Array:
         xp = namespace(right)
         symbol = fidelity + weight * laplacian + shift
         symbol = xp.where(symbol > 0, symbol, 1)
         if not fourier:
-            return _solve_cosine(right, symbol, axes)
+            return idctn(dctn(right, axes=axes, norm="ortho") / symbol, axes=axes, norm="ortho")
         if is_complex(right):
             return xp.fft.ifftn(xp.fft.fftn(right, axes=axes) / symbol, axes=axes)
         half = symbol[..., : shape[-1] // 2 + 1]  # of a real image the other coefficients are conjugates
@@ -142,16 +145,21 @@ def exact_solver(A: Any, penalty: Any, x: Array) -> Solve:
     return solve
 
 
-def normal_product(A: Any, penalty: Any, weight: float, shift: float = 0.0) -> Callable[[Array], Array]:
-    """The map ``x -> (A'A + weight D'D + shift I) x``."""
+def rough_solver(A: Any, penalty: Any, tol: float = 1e-5, max_iter: int = 100) -> Solve:
+    """The solution by conjugate gradients, to a fraction ``tol`` of the right-hand side."""
 
-    def times(x: Array) -> Array:
-        fidelity = adjoint_product(A, product(A, x))
-        start = fidelity + shift * x if shift else fidelity
-        D = penalty.differences(x)
-        return start + weight * adjoint_product(D, product(D, x))
+    def solve(right: Array, start: Array, weight: float, shift: float) -> Array:
+        times = partial(normal_product, A, penalty, weight=weight, shift=shift)
+        return conjugate_gradients(times, right, start, tol=tol, max_iter=max_iter)
 
-    return times
+    return solve
+
+
+def normal_product(A: Any, penalty: Any, x: Array, weight: float, shift: float = 0.0) -> Array:
+    """``(A'A + weight D'D + shift I) x``."""
+    D = penalty.differences(x)
+    fidelity = adjoint_product(A, product(A, x))
+    return (fidelity + shift * x if shift else fidelity) + weight * adjoint_product(D, product(D, x))
 
 
 def difference_symbol(
@@ -186,11 +194,3 @@ def _fidelity_symbol(A: Any, x: Array) -> Any:
     mirrored = xp.roll(xp.flip(A.mask), (1,) * len(axes), axis=axes)
     both = as_array_of(A.mask, x) + as_array_of(mirrored, x)  # a coefficient of a real image gives its conjugate
     return both / 2
-
-
-def _solve_cosine(right: np.ndarray, symbol: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    from scipy.fft import dctn, idctn
-
-    if is_complex(right):
-        return _solve_cosine(right.real, symbol, axes) + 1j * _solve_cosine(right.imag, symbol, axes)
-    return idctn(dctn(right, axes=axes, norm="ortho") / symbol, axes=axes, norm="ortho")

@@ -113,7 +113,10 @@ class Sweep:
         rows = self.space[0]
         count = min(threads or max(1, min(processors(), math.prod(shape) // PIXELS_PER_THREAD)), rows)
         self.bands = list(itertools.pairwise(rows * k // count for k in range(count + 1)))
-        self.scratch = [self._new_scratch() for _ in self.bands]
+        width = 16 * (self.space[-1] // 16 + 2)  # whole lines of the cache, with room for one pixel more
+        size = (STEPS + 1, 5, width) if self.flat else (6, width)
+        self.rows = [np.empty(size, self.dtype) for _ in self.bands]
+        self.planes = [np.empty(self.space[1:], self.dtype) for _ in self.bands]
         self.no_step = np.zeros((1, 3), self.dtype)
 
     def new_image(self) -> Array:
@@ -158,15 +161,14 @@ class Sweep:
         given = [None if a is None else a.reshape(self.images, *self.space) for a in (*old, y, weight, *new)]
         sums = np.zeros((len(self.bands), self.images, 4))
         limits = None if y is None else self.limits  # which a gradient does not need
-        # Read before any band writes, as new may be old.
-        edges = [self._edges(given, len(steps), band) for band in self.bands]
+        around = self._edges(given[:2], len(steps)) if self.flat else self.planes
 
         def sweep(band: int) -> None:
             for numbers, call in zip(self.numbers, self.calls, strict=True):
-                parts = [None if a is None else a[call] for a in given]
-                around = [rows[call] for rows in edges[band]]
-                where = (self.periodic, *self.bands[band], numbers, steps, limits, *around)
-                self.kernel(*parts[:4], *where, *parts[4:], *self.scratch[band], sums[band, call])
+                z, u, *data, new_z, new_u = [None if a is None else a[call] for a in given]
+                scratch = (self.rows[band], around[band][call] if self.flat else around[band])
+                rule = (self.periodic, numbers, steps, limits)
+                self.kernel((z, u), *data, rule, self.bands[band], (new_z, new_u), scratch, sums[band, call])
 
         if len(self.bands) == 1:
             sweep(0)
@@ -175,14 +177,14 @@ class Sweep:
         penalty, loss, square, turn = sums.sum(axis=(0, 1)).tolist()
         return Sums(self.mu * penalty, 0.5 * loss, square, turn)
 
-    def _edges(self, given: list[Any], count: int, band: tuple[int, int]) -> list[Array]:
-        """Copies of the rows around a band that it needs: images x (z, u) x (above, below), none of volumes."""
-        if not self.flat:
-            return []
-        first, last = band
-        rows = np.add.outer((first - count, last), np.arange(count)) % self.space[0]
+    def _edges(self, moving: list[Any], count: int) -> list[Array]:
+        """For each band copies of the rows around it, as new may be old: images x (z, u) x (above, below)."""
+        if len(self.bands) == 1 and not self.periodic:  # then there are none
+            return [np.empty((self.images, 2, 2, 1, self.space[1]), self.dtype)]
+        ends = np.array(self.bands) - (count, 0)
+        rows = (ends[..., None] + np.arange(count)) % self.space[0]
         # In one piece: for another layout the sweep would be compiled anew, and be slow.
-        return [np.ascontiguousarray(np.stack([image[:, rows] for image in given[:2]], axis=1))]
+        return [np.ascontiguousarray(np.stack([image[:, r] for image in moving], axis=1)) for r in rows]
 
     def _numbers(self, penalty: Any, weight: float) -> tuple[Any, ...]:
         """Those of `ell12.restoration.stencil_compiled.residuals`."""
@@ -190,9 +192,3 @@ class Sweep:
         numbers = (penalty.mu, t, (1 - l2_weight) * t, 1 / t, l2_weight, 0.0, 0.5)
         scales = None if spacing is None else tuple(self.kind(1 / distance) for distance in spacing)
         return (*map(self.kind, numbers), 1 if penalty.isotropic else None, scales)
-
-    def _new_scratch(self) -> tuple[Array, ...]:
-        width = 16 * (self.space[-1] // 16 + 2)  # whole lines of the cache, with room for one pixel more
-        if self.flat:
-            return (np.empty((STEPS + 1, 5, width), self.dtype),)
-        return np.empty((6, width), self.dtype), np.empty(self.space[1:], self.dtype)

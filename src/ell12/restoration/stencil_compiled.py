@@ -111,16 +111,15 @@ def residuals(x, y, z, numbers):  # type: ignore[no-untyped-def]
 
 
 @compiled_loop(**INLINED)
-def _row(  # type: ignore[no-untyped-def]
-    here, below, behind, before, y, weight, periodic, numbers, step, limits, flow, back, ahead, after
-):
+def _row(here, below, behind, before, y, weight, rule, flow, back, ahead, after):  # type: ignore[no-untyped-def]
     """A row of the step from z, ``here``, and u, ``before``, to ``ahead`` and ``after``; without y: the gradient.
 
     ``here`` has one pixel more than ``ahead``: what follows its end. ``flow`` holds the residuals of the
     differences that reach into the row from above, then those that leave it below; so does ``back`` across planes,
-    and ``behind`` is the next plane's row, both None for images of two axes. Returns the envelope, twice the loss,
-    the squared gradient and its inner product with z - u, all at z.
+    and ``behind`` is the next plane's row, both None for images of two axes. ``rule`` is (periodic, numbers, step,
+    limits). Returns the envelope, twice the loss, the squared gradient and its inner product with z - u, all at z.
     """
+    periodic, numbers, step, limits = rule
     n = ahead.size
     envelope = loss = square = turn = left = numbers[5]
     if periodic:
@@ -182,30 +181,30 @@ def _add(sums, parts):  # type: ignore[no-untyped-def]
 
 
 @compiled_loop(**OPTIONS)
-def sweep_2d(  # type: ignore[no-untyped-def]
-    z, u, y, weight, periodic, first, last, numbers, steps, limits, edges, new_z, new_u, rows, sums
-):
-    """Rows ``first`` to ``last`` of images after ``len(steps)`` steps from z and u.
+def sweep_2d(old, y, weight, rule, band, new, scratch, sums):  # type: ignore[no-untyped-def]
+    """The rows of a band of images after ``len(steps)`` steps from ``old``, which is (z, u), as is ``new``.
 
-    ``numbers`` as in `residuals`; a step is (size, momentum, left), see `_moved`; ``weight`` and ``limits`` may be
-    None. Added to ``sums`` are what `_row` returns at the z of the last step. Without y a single step makes
-    ``new_z`` the penalty's gradient at z. ``rows`` is scratch.
+    ``rule`` is (periodic, numbers, steps, limits): ``numbers`` as in `residuals`, a step (size, momentum, left)
+    as in `_moved`; ``weight`` and ``limits`` may be None. ``band`` is its first row and the one after its last.
+    Added to ``sums`` are what `_row` returns at the z of the last step. Without y a single step makes the first of
+    ``new`` the penalty's gradient at z.
 
     A row after one more step needs the rows around it of the step before, no others. So the steps follow each
-    other through the image one row apart, and what lies between them is a few rows that stay in the cache. Rows
-    past the ends of the band are computed too as far as its own depend on them, but not returned. They are read
-    from ``edges``: images x (z, u) x (above, below) x rows. So ``new_z`` and ``new_u`` may be z and u.
+    other through the image one row apart, and what lies between them is a few rows that stay in the cache, the
+    first of ``scratch``. Rows past the ends of the band are computed too as far as its own depend on them, but not
+    returned. They are read from the second of ``scratch``: images x (z, u) x (above, below) x rows. So ``new`` may
+    be ``old``.
     """
+    (z, u), (new_z, new_u), (rows, edges) = old, new, scratch
     for k in range(z.shape[0]):
         known, counts = None if y is None else y[k], None if weight is None else weight[k]
-        rest = (numbers, steps, limits, edges[k], new_z[k], new_u[k], rows, sums[k])
-        _sweep_image(z[k], u[k], known, counts, periodic, first, last, *rest)
+        _sweep_image((z[k], u[k]), known, counts, rule, band, (new_z[k], new_u[k]), (rows, edges[k]), sums[k])
 
 
 @compiled_loop(**INLINED)
-def _sweep_image(  # type: ignore[no-untyped-def]
-    z, u, y, weight, periodic, first, last, numbers, steps, limits, edges, new_z, new_u, rows, sums
-):
+def _sweep_image(old, y, weight, rule, band, new, scratch, sums):  # type: ignore[no-untyped-def]
+    (z, u), (first, last), (new_z, new_u), (rows, edges) = old, band, new, scratch
+    periodic, numbers, steps, limits = rule
     m, n = z.shape
     count = steps.shape[0]
     rows[:count, 0] = numbers[5]
@@ -222,13 +221,13 @@ def _sweep_image(  # type: ignore[no-untyped-def]
             if s == 0:
                 before = _row_of(u, edges[1], i, first, last)
             known, counts = None if y is None else y[i % m], None if weight is None else weight[i % m]
-            data = (here, below, None, before, known, counts, periodic, numbers, steps[s], limits)
             ahead, after = rows[s + 1, 1 + i % 2, :n], rows[s + 1, 3 + i % 2, :n]
+            data = (here, below, None, before, known, counts, (periodic, numbers, steps[s], limits), rows[s, 0])
             if s < count - 1 or i < first:
-                _row(*data, rows[s, 0], None, ahead, after)
+                _row(*data, None, ahead, after)
                 rows[s + 1, 1 + i % 2, n] = ahead[0] if periodic else ahead[n - 1]
                 continue
-            _add(sums, _row(*data, rows[s, 0], None, new_z[i], new_u[i]))
+            _add(sums, _row(*data, None, new_z[i], new_u[i]))
 
 
 @compiled_loop(**INLINED)
@@ -240,13 +239,13 @@ def _row_of(image, edges, i, first, last):  # type: ignore[no-untyped-def]
 
 
 @compiled_loop(**OPTIONS)
-def sweep_3d(  # type: ignore[no-untyped-def]
-    z, u, y, weight, periodic, first, last, numbers, steps, limits, new_z, new_u, rows, back, sums
-):
-    """Planes ``first`` to ``last`` of volumes after one step, as `sweep_2d`; ``back`` is a plane of scratch.
+def sweep_3d(old, y, weight, rule, band, new, scratch, sums):  # type: ignore[no-untyped-def]
+    """The planes of a band of volumes after one step, as `sweep_2d`; the second of ``scratch`` is a plane.
 
-    ``new_z`` or ``new_u`` may be u, not z. A step that leaves z does not write ``new_u``.
+    Those of ``new`` may be u, not z. A step that leaves z does not write the second.
     """
+    (z, u), (first, last), (new_z, new_u), (rows, back) = old, band, new, scratch
+    periodic, numbers, steps, limits = rule
     volumes, depth, m, n = z.shape
     flow, here, before = rows[0], rows[1], rows[2, :n]
     for volume in range(volumes):
@@ -268,7 +267,7 @@ def sweep_3d(  # type: ignore[no-untyped-def]
                     if steps[0, 2] != 0:
                         after = new_u[volume, k, i]
                 flows = (flow, back[i] if i >= 0 else rows[4, :n])
-                rest = (known, counts, periodic, numbers, steps[0], limits)
-                parts = _row(here, below, behind[i % m], before, *rest, *flows, ahead, after)
+                data = (known, counts, (periodic, numbers, steps[0], limits), *flows)
+                parts = _row(here, below, behind[i % m], before, *data, ahead, after)
                 if inside:
                     _add(sums[volume], parts)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ell12.backend import as_array_of, is_complex, is_number, is_numpy, max_abs, namespace, norm
 from ell12.backend.compiled_code import can_compile
-from ell12.checks import as_array, as_step, check_counts, check_flags, check_word
+from ell12.checks import as_array, as_step, check_counts, check_flags, check_word, naming
 from ell12.losses import SquaredLoss
 from ell12.minimization import Run, minimize
 from ell12.operators import adjoint_product, product
@@ -162,10 +162,9 @@ class TotalVariationL12(PenaltyBase):
 
     def prox(self, x: Array, step: float) -> Array:
         """The minimiser of ``1/2 ||. - x||^2 + step * value(.)``: a denoising problem, solved numerically."""
-        loss, penalty = (
-            SquaredLoss(Identity(tuple(x.shape)), x),
-            replace(self, alpha=self.strength * as_step(step)),
-        )
+        x, penalty = as_array(x, "x"), replace(self, alpha=self.strength * as_step(step))
+        with naming("x"):
+            loss = SquaredLoss(Identity(tuple(x.shape)), x)
         solver: Any = SmoothedGradient() if self.smoothing else GrowingADMM()
         return minimize(loss, penalty, self.project(x), solver, tol=1e-3).x
 

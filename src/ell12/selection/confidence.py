@@ -15,7 +15,7 @@ from ell12.operators import adjoint_product
 from ell12.plots import plot_intervals
 from ell12.protocols import Array
 from ell12.selection.frames import PRINTED, data_frame
-from ell12.selection.local_model import LARGEST, LocalColumns, LocalModel, local_model
+from ell12.selection.local_model import LARGEST, LocalColumns, LocalModel, local_model, varying
 from ell12.selection.nodewise import LEAST_LENGTH, exact, nodewise, ridge
 
 # "auto" takes the exact inverse where there are at most this share as many features as samples: with residuals,
@@ -290,7 +290,7 @@ def _inverse_of(fit: LocalModel, inverse: str) -> tuple[str, LocalModel]:
     small = fit.coef.size + fit.intercept <= share * fit.n_samples
     if inverse != "exact" and not (inverse == "auto" and small):
         return "nodewise" if inverse == "auto" else inverse, fit
-    found = fit.refitted(np.flatnonzero(fit.varying))
+    found = fit.refitted(np.flatnonzero(varying(fit.problem, fit.coef.size)))
     if found is not None and found.columns().inverse() is not None:
         return "exact", found
     if inverse == "exact":

@@ -20,7 +20,6 @@ from ell12.linear_model.fit_problem import FitProblem, as_vector, follow
 from ell12.linear_model.sparse_model import warn_if_not_converged
 from ell12.minimization import Result
 from ell12.operators.centering import column_squares
-from ell12.path import alpha_grid, falling, grid_size
 from ell12.plots import plot_criteria
 from ell12.protocols import Array, PiecewisePenalty, missing, with_alpha
 from ell12.selection.frames import PRINTED, data_frame
@@ -240,11 +239,8 @@ def information_criteria(
     model._check_numbers()
     penalty, problems = with_alpha(model.penalty, 1.0), model._problems(data)
     model._check_shape(penalty)
-    size = grid_size(alphas, 100)
-    if size is not None:
-        eps = (1e-2 if isinstance(model, L12CoxRegressor) else 1e-3) if eps is None else eps
-        alphas = alpha_grid(model._first_strength(problems, penalty), size, eps)
-    alphas = falling(alphas)
+    eps = (1e-2 if isinstance(model, L12CoxRegressor) else 1e-3) if eps is None else eps
+    alphas = model._grid(problems, penalty, alphas, eps)
     runs = [model._solve(problem, penalty, alphas, sparse=problem.out_of_memory) for problem in problems]
     judged = judge(model, problems, penalty, runs, alphas, data.sample_weight)
     warn_if_not_converged(model, [run for path in runs for run in path])

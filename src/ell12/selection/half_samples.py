@@ -18,7 +18,6 @@ from ell12.linear_model.fit_problem import Data, check_numpy
 from ell12.linear_model.row_fits import check_in_memory
 from ell12.linear_model.sparse_model import SparseLinearModel
 from ell12.minimization import Result, Status
-from ell12.path import alpha_grid, falling, grid_size
 from ell12.protocols import Array, with_alpha
 from ell12.selection.local_model import varying
 
@@ -95,10 +94,8 @@ class PathSelector:
         self.free = factors == 0
         varies = np.bincount(self.unit, varying(problems[0], features), count) > 0
         self.candidates = (factors > 0) & np.isfinite(factors) & varies
-        size = grid_size(alphas, 25)
         # Of noise alone halves have gradients that are larger by the root of 2 than those of all samples.
-        top = 0.0 if size is None else 2**0.5 * model._first_strength(problems, penalty)
-        self.alphas = falling(alphas) if size is None else alpha_grid(top, size, eps)
+        self.alphas = model._grid(problems, penalty, alphas, eps, 2**0.5)
         self.n_strengths = self.alphas.size
 
     @property

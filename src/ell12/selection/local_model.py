@@ -93,11 +93,6 @@ class LocalModel:
         """Whether the loss is Cox's, which joins the rows."""
         return isinstance(self.problem.loss, CoxLoss)
 
-    @property
-    def varying(self) -> Array:
-        """Which columns are not constant; without an intercept, which are not zero."""
-        return varying(self.problem, self.coef.size)
-
     def noise(self) -> float:
         """The standard deviation of the noise; of Huber's loss, that of noise with as wide intervals."""
         slope, weight = self._slope(), self._weight()
@@ -113,7 +108,8 @@ class LocalModel:
             root, vectors = np.sqrt(values[kept]), vectors[:, kept]
             X, slope, curvature = root[:, None] * (vectors.T @ X), vectors.T @ slope / root, np.ones(root.size)
             n_samples = int(self.problem.loss.b.sum())
-        return LocalColumns.of(X, curvature, slope, self.varying, n_samples, intercept=self.intercept)
+        varies = varying(self.problem, self.coef.size)
+        return LocalColumns.of(X, curvature, slope, varies, n_samples, intercept=self.intercept)
 
     def refitted(self, features: Array) -> LocalModel | None:
         """The fit without a penalty to some features; None where it is not finite or not unique.
@@ -265,8 +261,8 @@ class ClassModel(LocalModel):
         if self.intercept:
             basis = np.linalg.qr(rows.reshape(n * (classes - 1), -1))[0]
             A -= basis @ (basis.T @ A)
-        varying = np.tile(self.varying, classes - 1)
-        return LocalColumns.of(A, np.ones(len(A)), slope.ravel(), varying, n, intercept=False)
+        varies = np.tile(varying(self.problem, self.coef.size), classes - 1)
+        return LocalColumns.of(A, np.ones(len(A)), slope.ravel(), varies, n, intercept=False)
 
 
 def varying(problem: FitProblem, size: int) -> Array:
@@ -355,7 +351,8 @@ def observed(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> tup
 
 def _default_fit(X: Any, y: Any, sample_weight: Any, n_jobs: int | None) -> Any:
     """The default model, of columns divided by their standard deviations."""
-    values = np.asarray(y)
+    with naming("y"):
+        values = np.asarray(y)
     two = values.dtype.kind not in "biuf" or np.unique(values[values == values]).size == 2  # noqa: PLR0124
     model: Any = L12ClassifierCV() if two else L12RegressorCV(relax=False)
     with naming("y", "X", "sample_weight"):  # labels of which there is one each make no folds

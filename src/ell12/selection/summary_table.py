@@ -168,7 +168,10 @@ def summary(
     names = _names(model, names)
     found, notes = _intervals(model, intervals, X, y, sample_weight=sample_weight, offset=offset)
     scales = None if data is None else _deviations(data, np.flatnonzero(coef.any(axis=0))).astype(coef.dtype)
-    rows, features = _order(coef if scales is None else coef * scales)
+    effects = coef if scales is None else coef * scales
+    rows, features = np.nonzero(effects)
+    order = np.lexsort((-np.abs(effects[rows, features]), rows))  # row by row, the largest first
+    rows, features = rows[order], features[order]
     columns: dict[str, Any] = {}
     if coef.shape[0] > 1:
         columns = {"class": as_numpy(model.classes_)[rows]} if is_classifier(model) else {"target": rows}
@@ -204,13 +207,6 @@ def _names(model: Any, names: Any) -> Any:
     if len(found) != size:
         raise ValueError(f"names must hold one name for each of the {size} features, got {names!r:.200}")
     return found
-
-
-def _order(effects: Array) -> tuple[Array, Array]:
-    """The rows and columns of the effects that are not zero, row by row, the largest first."""
-    rows, features = np.nonzero(effects)
-    order = np.lexsort((-np.abs(effects[rows, features]), rows))
-    return rows[order], features[order]
 
 
 def _frequencies(stability: Any, size: int) -> Array:

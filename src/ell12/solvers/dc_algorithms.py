@@ -128,13 +128,8 @@ class _Solved:
     """``min f(x) + convex(x) - <x, slope>`` by any solver for convex problems, with the interface of `Admm`."""
 
     def __init__(self, solver: Any, loss: Any, convex: Any, x: Point) -> None:
-        self.solver, self.loss, self.convex, self.point = solver, loss, convex, x
+        self.solver, self.loss, self.convex, self.point, self.x = solver, loss, convex, x, x.x
         self.slope: Any = None
-
-    @property
-    def x(self) -> Array:
-        """Where it is."""
-        return self.point.x
 
     def step(self, slope: Array) -> float:
         """One step; how far it is from a solution, in units of the gradient. Another slope is another problem."""
@@ -142,7 +137,7 @@ class _Solved:
             self.slope = slope
             self.iterates = self.solver.iterates(self.loss, _Tilted(self.convex, slope), self.point)
         iterate = next(self.iterates)
-        self.point = iterate.point
+        self.point, self.x = iterate.point, iterate.point.x
         return iterate.optimality
 
 

@@ -13,8 +13,8 @@ from ell12.backend import rounding
 from ell12.backend.compiled_code import COMPILED_FROM, can_compile
 from ell12.protocols import Point
 
-# Compiled sweeps go on while they promise to need no more than this number, which costs as much as a Newton step:
-# on paths over 200 x 20,000 and 1000 x 10,000 columns 100 took 1.1 to 1.3 times as long (results/race_sparse).
+# Compiled sweeps go on while they promise to need no more than this number, which costs as much as a Newton step
+# (constants in results/race_sparse).
 SWEEPS = 300
 # The most turns of descent and Newton's method, Newton steps of a turn, halvings of a step, and models of a loss:
 # 3 to 6 do as a rule; what needs more is left to another solver (on 136 fits).

@@ -17,7 +17,7 @@ loop = compiled_loop(error_model="numpy", nogil=True)
 @loop
 def descend(gram, gradient, x, parts, target, sweeps):  # type: ignore[no-untyped-def]
     """As `ell12.solvers.gram_descent.descend`."""
-    below, above, ridge, weight = parts
+    weight = parts[3]
     active, least, most = np.empty(x.size, dtype=np.int64), math.inf, 0
     while True:
         count, worst = _active(gradient, x, parts, active)
@@ -26,16 +26,16 @@ def descend(gram, gradient, x, parts, target, sweeps):  # type: ignore[no-untype
         if worst > 0.5 * least and count <= most:
             return False
         least, most = min(least, worst), max(most, count)
-        block, slope, values = _gathered(gram, gradient, x, ridge, active[:count])
-        lower, upper, start = below[active[:count]], above[active[:count]], values.copy()
+        block, slope, values, lower, upper = _gathered(gram, gradient, x, parts, active[:count])
         done = _sweeps(block, slope, values, lower, upper, weight, 0.5 * target, sweeps)
         moved = False
         for a in range(count):
-            move = values[a] - start[a]
+            j = active[a]
+            move = values[a] - x[j]
             if move != 0.0:
                 moved = True
-                row = gram[active[a]]
-                x[active[a]] = values[a]
+                row = gram[j]
+                x[j] = values[a]
                 for i in range(x.size):
                     gradient[i] += move * row[i]
         if not (done and moved):
@@ -70,10 +70,11 @@ def _active(gradient, x, parts, active):  # type: ignore[no-untyped-def]
 
 
 @loop
-def _gathered(gram, gradient, x, ridge, active):  # type: ignore[no-untyped-def]
+def _gathered(gram, gradient, x, parts, active):  # type: ignore[no-untyped-def]
     """The problem in the active entries alone."""
-    size = active.size
+    (below, above, ridge, _), size = parts, active.size
     block, slope, values = np.empty((size, size)), np.empty(size), np.empty(size)
+    lower, upper = np.empty(size), np.empty(size)
     for a in range(size):
         j = active[a]
         row = gram[j]
@@ -81,7 +82,8 @@ def _gathered(gram, gradient, x, ridge, active):  # type: ignore[no-untyped-def]
             block[a, b] = row[active[b]]
         block[a, a] += ridge[j]
         values[a], slope[a] = x[j], gradient[j] + ridge[j] * x[j]
-    return block, slope, values
+        lower[a], upper[a] = below[j], above[j]
+    return block, slope, values, lower, upper
 
 
 @loop
@@ -136,13 +138,14 @@ def follow(gram, gradient, x, sweeps, lasso, parts, few, alphas, targets, found)
             return k
         if not descend(gram, gradient, x, own, target, sweeps):
             return k
-        seeks = weight > 0.0 and np.count_nonzero(x) <= few
-        if seeks and descend(gram, lasso[1], lasso[0], convex, target, sweeps):
+        if weight > 0.0 and (x != 0.0).sum() <= few and descend(gram, lasso[1], lasso[0], convex, target, sweeps):
             other, slope = lasso[0].copy(), lasso[1].copy()
             lower = descend(gram, slope, other, own, target, sweeps)
             if lower and _objective(other, slope, lasso[2], own) < _objective(x, gradient, lasso[2], own):
-                x[:], gradient[:] = other, slope
-        found[k] = x
+                for j in range(x.size):  # assignments to slices take two seconds to compile
+                    x[j], gradient[j] = other[j], slope[j]
+        for j in range(x.size):
+            found[k, j] = x[j]
     return alphas.size
 
 

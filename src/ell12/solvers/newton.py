@@ -39,7 +39,7 @@ class SmoothProblem:
     """A `ell12.protocols.ColumnLoss` and a penalty with slopes and curvature, for NumPy vectors."""
 
     def __init__(self, loss: Any, penalty: Any) -> None:
-        self.loss, self.penalty = loss, penalty
+        self.loss, self.penalty, self.shift = loss, penalty, 0.0
 
     def evaluate(self, point: Point, value: float | None = None, gradient: Array | None = None) -> EvaluatedPoint:
         """One product with the adjoint of A, unless the gradient is known."""
@@ -86,16 +86,65 @@ class SmoothProblem:
         """Whether a dense Hessian in this number of columns is small compared with the data."""
         return columns <= self.loss.most_columns
 
-    def hessian(self, current: EvaluatedPoint, columns: Any) -> Any:
-        """The Hessian of the objective's smooth piece in some columns, as a dense NumPy matrix."""
-        own = self.penalty.curvature(current.point.x).matrix(columns)
-        return np.add(as_numpy(self.loss.hessian(current.point, columns)), own, dtype=np.float64)
+    def newton_step(self, current: EvaluatedPoint) -> EvaluatedPoint | None:
+        """What a step on the support leads to that decreases the objective; None where there is none.
 
-    def hessian_product(self, current: EvaluatedPoint, columns: Any) -> Callable[[Any], Any]:
-        """The map ``v -> H v`` with that Hessian H: two products, and no matrix."""
-        loss = self.loss.hessian_product(current.point, columns)
-        penalty = self.penalty.curvature(current.point.x).product(columns)
-        return lambda v: as_numpy(loss(as_array_of(v, current.point.x))) + penalty(v)
+        The Hessian is shifted until the objective decreases.
+        """
+        columns = self.support(current)
+        slope = current.slope[columns].astype(np.float64)
+        if not slope.any():
+            return None
+        solve, unit = self._system(current, columns, slope)
+        for _ in range(ROUNDS):
+            direction = solve(self.shift)
+            if direction is not None:
+                full = current.x.copy()
+                full[columns] += direction
+                full[self.crossing(current, full)] = 0
+                new = self._lower(current, full, float(slope @ (full - current.x)[columns]))
+                if new is not None:
+                    self.shift = self.shift / 4 if self.shift > unit else 0.0
+                    return new
+            self.shift = max(4 * self.shift, unit)
+        self.shift = 0.0
+        return None
+
+    def _system(self, current: EvaluatedPoint, columns: Any, slope: Any) -> tuple[Callable[[float], Any], float]:
+        """Newton's direction under a shift, None where the Hessian is not positive; and the unit of shifts."""
+        own, x = self.penalty.curvature(current.point.x), current.point.x
+        unit = self.penalty.alpha / (norm(current.x) or math.inf)  # a curvature of the penalty's size
+        if not self.fits(columns.size):  # two products in place of a dense matrix
+            loss, penalty = self.loss.hessian_product(current.point, columns), own.product(columns)
+            steps = {"tol": precision(slope) ** 0.5, "max_iter": columns.size}
+
+            def by_products(shift: float) -> Any:
+                return conjugate_gradients(
+                    lambda v: as_numpy(loss(as_array_of(v, x))) + penalty(v) + shift * v, -slope, **steps
+                )
+
+            return by_products, unit or 1.0
+        hessian = np.add(
+            as_numpy(self.loss.hessian(current.point, columns)), own.matrix(columns), dtype=np.float64
+        )
+        diagonal = np.diagonal(hessian).copy()
+        unit = max(unit, len(diagonal) * precision(slope) * float(np.abs(diagonal).max(initial=0.0))) or 1.0
+
+        def solve(shift: float) -> Any:
+            np.fill_diagonal(hessian, diagonal + shift)
+            return positive_solution(hessian, -slope, diagonal)
+
+        return solve, unit
+
+    def _lower(self, current: EvaluatedPoint, full: Any, linear: float) -> EvaluatedPoint | None:
+        """The evaluation of an x, if the objective decreases by enough or, near the end, the violation."""
+        point = self.loss.point(as_array_of(full, current.point.x))
+        value = objective(self.loss, self.penalty, point)
+        if value < current.objective + 1e-4 * min(linear, 0.0):
+            return self.evaluate(point, value)
+        level = value <= current.objective + self.rounding(current)
+        new = self.evaluate(point, value) if level else current
+        return new if new.violation < 0.5 * current.violation else None
 
 
 class PiecewiseProblem(SmoothProblem):
@@ -147,7 +196,6 @@ class _NewtonSolver:
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step."""
         problem, point, steps = self.problem(loss, penalty), start, self.first_steps
-        take_newton_step = NewtonStep(problem)
         take_proximal_step = ProximalStep(loss, penalty, self.step, start)
         while True:
             lowest, left, digit = math.inf, FIRST_STEPS, rounding(1.0, point.x)
@@ -160,7 +208,7 @@ class _NewtonSolver:
                     break
             current, progress = problem.evaluate(iterate.point), True
             while progress:
-                new = take_newton_step(current)
+                new = problem.newton_step(current)
                 old, current = current, new or current
                 if new is None or problem.may_grow(current):
                     current = problem.lower(take_proximal_step(current.point), current)
@@ -232,64 +280,3 @@ class GroupNewton(_NewtonSolver):
     """
 
     needs: ClassVar[Needs] = Needs(ColumnLoss, GroupPenalty, x="real vector, columns at hand")
-
-
-class NewtonStep:
-    """Steps of Newton's method on the support; the Hessian is shifted until the objective decreases."""
-
-    def __init__(self, problem: SmoothProblem) -> None:
-        self.problem, self.shift = problem, 0.0
-
-    def __call__(self, current: EvaluatedPoint) -> EvaluatedPoint | None:
-        """What a step leads to that decreases the objective; None where there is none."""
-        problem, columns = self.problem, self.problem.support(current)
-        slope = current.slope[columns].astype(np.float64)
-        if not slope.any():
-            return None
-        solve, unit = self._system(current, columns, slope)
-        for _ in range(ROUNDS):
-            direction = solve(self.shift)
-            if direction is not None:
-                full = current.x.copy()
-                full[columns] += direction
-                full[problem.crossing(current, full)] = 0
-                new = self._lower(current, full, float(slope @ (full - current.x)[columns]))
-                if new is not None:
-                    self.shift = self.shift / 4 if self.shift > unit else 0.0
-                    return new
-            self.shift = max(4 * self.shift, unit)
-        self.shift = 0.0
-        return None
-
-    def _system(self, current: EvaluatedPoint, columns: Any, slope: Any) -> tuple[Callable[[float], Any], float]:
-        """Newton's direction under a shift, None where the Hessian is not positive; and the unit of shifts."""
-        problem = self.problem
-        unit = problem.penalty.alpha / (norm(current.x) or math.inf)  # a curvature of the penalty's size
-        if not problem.fits(columns.size):
-            product = problem.hessian_product(current, columns)
-
-            def by_products(shift: float) -> Any:
-                steps = {"tol": precision(slope) ** 0.5, "max_iter": columns.size}
-                return conjugate_gradients(lambda v: product(v) + shift * v, -slope, **steps)
-
-            return by_products, unit or 1.0
-        hessian = problem.hessian(current, columns)
-        diagonal = np.diagonal(hessian).copy()
-        unit = max(unit, len(diagonal) * precision(slope) * float(np.abs(diagonal).max(initial=0.0))) or 1.0
-
-        def solve(shift: float) -> Any:
-            np.fill_diagonal(hessian, diagonal + shift)
-            return positive_solution(hessian, -slope, diagonal)
-
-        return solve, unit
-
-    def _lower(self, current: EvaluatedPoint, full: Any, linear: float) -> EvaluatedPoint | None:
-        """The evaluation of an x, if the objective decreases by enough or, near the end, the violation."""
-        problem = self.problem
-        point = problem.loss.point(as_array_of(full, current.point.x))
-        value = objective(problem.loss, problem.penalty, point)
-        if value < current.objective + 1e-4 * min(linear, 0.0):
-            return problem.evaluate(point, value)
-        level = value <= current.objective + problem.rounding(current)
-        new = problem.evaluate(point, value) if level else current
-        return new if new.violation < 0.5 * current.violation else None

@@ -99,18 +99,14 @@ class ProximalStep:
         self.loss, self.penalty, self.tilt = loss, penalty, tilt
         lipschitz = known_lipschitz(loss) if step == "lipschitz" else 1.0
         self.backtracking = step == "backtracking" or not math.isfinite(lipschitz)
-        self.may_grow = not math.isfinite(lipschitz)
-        self.kept = 0  # steps in a row that were not halved
-        if is_number(step):
-            self.step = float(step)
-        else:
-            self.step = first_step(loss, start) if self.backtracking else 1 / lipschitz
+        self.may_grow, self.kept = not math.isfinite(lipschitz), 0  # kept: steps in a row that were not halved
+        found = step if is_number(step) else first_step(loss, start) if self.backtracking else 1 / lipschitz
+        self.step = float(found)
 
     def __call__(self, point: Point) -> Point:
         """The step from a point."""
         slope = self.loss.gradient(point)
-        if self.tilt is not None:
-            slope = slope - self.tilt(point.x)
+        slope = slope if self.tilt is None else slope - self.tilt(point.x)
         if self.may_grow and self.kept >= DOUBLE_AFTER:
             self.step, self.kept = 2 * self.step, 0
         while True:
@@ -130,8 +126,7 @@ class ProximalStep:
 
     def iterate(self, new: Point, old: Point, value: float | None = None) -> Iterate:
         """The iterate at ``new``, which a step from ``old`` has reached."""
-        if value is None:
-            value = objective(self.loss, self.penalty, new)
+        value = objective(self.loss, self.penalty, new) if value is None else value
         return Iterate(new, value, self._residual(max_abs(new.x - old.x)))
 
     def _residual(self, largest: float) -> float:

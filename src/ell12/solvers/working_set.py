@@ -20,7 +20,7 @@ from ell12.solvers.proximal_gradient import NonmonotoneAPG
 from ell12.solvers.proximal_step import ProximalStep, objective, rise
 
 # A working set holds this number of violating columns, where there are as many, even if the support is smaller; of
-# a path, solutions with no more entries are sought from that of the Lasso too (results/race_sparse).
+# a path, solutions with no more entries are sought from that of the Lasso too (constants in results/race_sparse).
 FEW = 100
 # The violation within a working set is brought down to this fraction between two gradients of all columns.
 CLOSER = 0.1

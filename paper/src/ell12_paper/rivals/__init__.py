@@ -9,6 +9,7 @@ from ell12_paper.rivals.difference_of_convex import MatrixDCA, NumericalAPG
 from ell12_paper.rivals.impute import AISImpute, FaNCL, SoftImpute
 from ell12_paper.rivals.lmafit import LMaFit
 from ell12_paper.rivals.rank_one import ER1MP, SketchyCGM
+from ell12_paper.rivals.tv_dca import TotalVariationDCA
 
 __all__ = ["ARSSM3F", "ER1MP", "AISImpute", "FaNCL", "LMaFit", "MatrixDCA", "NumericalAPG", "SketchyCGM",
-           "SoftImpute"]  # fmt: skip
+           "SoftImpute", "TotalVariationDCA"]  # fmt: skip

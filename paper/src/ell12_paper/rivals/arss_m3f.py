@@ -164,35 +164,34 @@ class ARSSM3F(Rival):
     def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
         """Yield one iterate a step, of growth or of conjugate gradients, and end after the final ones."""
         self.check(loss, penalty)
-        problem = ManifoldProblem(loss)
         rng = np.random.default_rng(self.random_state)
         limit = min(self.max_rank, *loss.observed.shape)
-        here, first = problem.at(start), 0.0
+        here, first = descent_point(loss, start), 0.0
         while here.point.x.rank < limit:
-            grown, size = self._grow(problem, here, limit, rng)
+            grown, size = self._grow(loss, here, limit, rng)
             first, before = max(first, size), here.value
             if size <= self.outer_tol * first or not grown.value < before:
                 break
             here = grown
             yield Iterate(here.point, here.value, here.gradient_norm)
-            for better in self._steps(problem, grown):
+            for better in self._steps(loss, grown):
                 here = better
                 yield Iterate(here.point, here.value, here.gradient_norm)
             if before - here.value <= self.outer_tol * before:
                 break
-        for last in itertools.islice(conjugate_descent(problem, here), self.final_steps):
+        for last in itertools.islice(conjugate_descent(loss, here), self.final_steps):
             yield Iterate(last.point, last.value, last.slope.norm(), rank_bound=True)
 
-    def _steps(self, problem: ManifoldProblem, here: DescentPoint) -> Iterator[DescentPoint]:
+    def _steps(self, loss: Any, here: DescentPoint) -> Iterator[DescentPoint]:
         """A limited number of conjugate gradient steps."""
-        for new in itertools.islice(conjugate_descent(problem, here), self.steps):
+        for new in itertools.islice(conjugate_descent(loss, here), self.steps):
             yield new
             if here.value - new.value <= self.inner_tol * here.value:
                 return
             here = new
 
     def _grow(
-        self, problem: ManifoldProblem, here: DescentPoint, limit: int, rng: np.random.Generator
+        self, loss: Any, here: DescentPoint, limit: int, rng: np.random.Generator
     ) -> tuple[DescentPoint, float]:
         """A point of larger rank along the leading singular vectors of the gradient, and the largest value."""
         x = here.point.x
@@ -204,11 +203,11 @@ class ARSSM3F(Rival):
         count = int(np.count_nonzero(s >= self.share * s[0]))
         direction = LowRank(U[:, :count], s[:count], V[:, :count])
         square = direction.norm() ** 2  # the direction is a part of the gradient, orthogonal to the rest
-        move = direction.entries(problem.loss.observed.rows, problem.loss.observed.columns)
-        step = problem.first_step(-square, move)
+        move = direction.entries(loss.observed.rows, loss.observed.columns)
+        step = first_step(loss, -square, move)
         left = np.concatenate([x.weighted, step * direction.weighted], axis=1)
         right = np.concatenate([x.V, direction.V], axis=1)
-        return problem.at(problem.loss.point(LowRank.from_factors(left, right))), float(s[0])
+        return descent_point(loss, loss.point(LowRank.from_factors(left, right))), float(s[0])
 
 
 @dataclass(frozen=True)
@@ -230,31 +229,26 @@ class DescentPoint:
         return float(np.linalg.norm(self.descent.data))
 
 
-@dataclass(frozen=True)
-class ManifoldProblem:
-    """A loss with a sparse gradient, on matrices of one rank."""
-
-    loss: Any
-
-    def at(self, point: Point, value: float | None = None) -> DescentPoint:
-        """The evaluation of a point, with its objective if that is known."""
-        descent = -sparse_gradient(self.loss, point.prediction)
-        return DescentPoint(point, self.loss.value(point) if value is None else value, descent)
-
-    def first_step(self, promised: float, move: np.ndarray) -> float:
-        """The step to the minimum of a quadratic bound, exact for least squares.
-
-        ``promised`` is the slope along a direction, ``move`` its observed entries.
-        """
-        curvature = self.loss.lipschitz() * float(np.vdot(move, move))
-        return -promised / curvature if curvature > 0 else 0.0
+def descent_point(loss: Any, point: Point, value: float | None = None) -> DescentPoint:
+    """A point with minus its gradient, and with its objective, which may be known."""
+    descent = -sparse_gradient(loss, point.prediction)
+    return DescentPoint(point, loss.value(point) if value is None else value, descent)
 
 
-def conjugate_descent(problem: ManifoldProblem, here: DescentPoint) -> Iterator[DescentPoint]:
+def first_step(loss: Any, promised: float, move: np.ndarray) -> float:
+    """The step to the minimum of a quadratic bound, exact for least squares.
+
+    ``promised`` is the slope along a direction, ``move`` its observed entries.
+    """
+    curvature = loss.lipschitz() * float(np.vdot(move, move))
+    return -promised / curvature if curvature > 0 else 0.0
+
+
+def conjugate_descent(loss: Any, here: DescentPoint) -> Iterator[DescentPoint]:
     """Points of ever smaller objective, of the first rank, along a manifold: no linear system is solved."""
     direction = -1.0 * here.slope
     while True:
-        new = _line_search(problem, here, direction) or _line_search(problem, here, -1.0 * here.slope) or here
+        new = _line_search(loss, here, direction) or _line_search(loss, here, -1.0 * here.slope) or here
         yield new
         change = new.slope.inner(new.slope) - new.slope.inner(here.slope.transport(new.point.x))
         ratio = max(0.0, change / (here.slope.inner(here.slope) or 1.0))
@@ -264,15 +258,15 @@ def conjugate_descent(problem: ManifoldProblem, here: DescentPoint) -> Iterator[
         here = new
 
 
-def _line_search(problem: ManifoldProblem, here: DescentPoint, direction: Tangent) -> DescentPoint | None:
+def _line_search(loss: Any, here: DescentPoint, direction: Tangent) -> DescentPoint | None:
     """The first of ever shorter steps that decreases the objective enough; None where none does."""
-    observed, promised = problem.loss.observed, here.slope.inner(direction)
+    observed, promised = loss.observed, here.slope.inner(direction)
     move = direction.entries(observed.rows, observed.columns)
-    step = problem.first_step(promised, move)
+    step = first_step(loss, promised, move)
     for _ in range(HALVINGS if step > 0 else 0):
-        new = problem.loss.point(direction.retract(step))
-        value = problem.loss.value(new)
+        new = loss.point(direction.retract(step))
+        value = loss.value(new)
         if value <= here.value + SUFFICIENT * step * promised:
-            return problem.at(new, value)
+            return descent_point(loss, new, value)
         step *= 0.5
     return None

@@ -88,11 +88,17 @@ class SoftImpute(Rival):
         """Yield one iterate a step."""
         self.check(loss, penalty)
         rng = np.random.default_rng(self.random_state)
-        point, ritz = start, start.x.V
-        while True:
-            y = [(1.0, point)]
-            point, ritz = self.step(loss, penalty, y, self.next_basis(ritz, point.x.rank, rng))
-            yield self.iterate(loss, penalty, point, y)
+        x, previous, ritz = start, start, start.x.V
+        for k in itertools.count(1):
+            kept, y = self.next_basis(ritz, x.x.rank, rng), [(1.0, x)]
+            basis = self.first_basis(kept, previous.x.V, k)
+            previous = x
+            x, ritz = self.step(loss, penalty, y, basis)
+            yield self.iterate(loss, penalty, x, y)
+
+    def first_basis(self, kept: np.ndarray, before: np.ndarray, k: int) -> np.ndarray:  # noqa: ARG002
+        """Where the power method of step k begins: at the Ritz vectors of the last step."""
+        return kept
 
     def check_penalty(self, penalty: Any) -> None:
         """Any will do."""
@@ -258,14 +264,6 @@ class FaNCL(SoftImpute):
 
     spare: int = 5
 
-    def iterates(self, loss: Any, penalty: Any, start: Point) -> Iterator[Iterate]:
-        """Yield one iterate a step."""
-        self.check(loss, penalty)
-        rng = np.random.default_rng(self.random_state)
-        x, previous, ritz = start, start, start.x.V
-        for k in itertools.count(1):
-            kept, y = self.next_basis(ritz, x.x.rank, rng), [(1.0, x)]
-            basis = merged_basis(kept, previous.x.V, tol=1e-6 * math.sqrt(k))
-            previous = x
-            x, ritz = self.step(loss, penalty, y, basis)
-            yield self.iterate(loss, penalty, x, y)
+    def first_basis(self, kept: np.ndarray, before: np.ndarray, k: int) -> np.ndarray:
+        """The last step's Ritz vectors and those of the one before."""
+        return merged_basis(kept, before, tol=1e-6 * math.sqrt(k))

@@ -85,11 +85,6 @@ def best_strength(psnr: Callable[[float], float], start: float) -> dict[str, Any
     return {"alpha": start * FACTOR**best, "psnr": tried[best], "tried": pairs}
 
 
-def usual_strength(noise: float, weight: float) -> float:
-    """Where the search starts: about the best strength for denoising, which grows with the weight."""
-    return 2 * noise ** (4 / 3) * 8**weight**2
-
-
 def measure(settings: dict[str, Any]) -> dict[str, Any]:
     """An image with noise, or with blur and noise, at the strength that is best for it."""
     clean, noise, is_blurred = image_of(settings), NOISE[settings["study"]], settings["study"] == BLUR
@@ -104,7 +99,8 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
         found = restore(given, *arguments, penalty=penalty, return_result=True)
         return quality(found.image, clean)["psnr"]
 
-    start = usual_strength(noise, settings["l2_weight"]) * (0.25 if is_blurred else 1.0)
+    # About the best strength for denoising, which grows with the weight.
+    start = 2 * noise ** (4 / 3) * 8 ** settings["l2_weight"] ** 2 * (0.25 if is_blurred else 1.0)
     return best_strength(psnr, start) | {"psnr_given": quality(given, clean)["psnr"]}
 
 

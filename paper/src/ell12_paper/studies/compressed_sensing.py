@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
 from functools import cache
 from itertools import product
 from typing import Any
@@ -17,7 +16,7 @@ import numpy as np
 
 from ell12 import Run, datasets
 from ell12.losses import SquaredLoss
-from ell12.minimization import Result, minimize
+from ell12.minimization import minimize
 from ell12.penalties import L12
 from ell12.solvers import DCA, FISTA, NonmonotoneAPG, SequentialConvex
 from ell12_paper.rivals import NumericalAPG
@@ -86,7 +85,9 @@ def measure_solver(make: Any, settings: dict[str, Any], l2_weight: float = 1.0) 
         "seconds": wall + result.history["seconds"][-1],
         "cpu_seconds": float(history["cpu_seconds"][-1]),
         "setup_seconds": cpu,
-        **_outcome(result),
+        **{name: getattr(result, name) for name in ("n_iter", "objective", "stationarity")},
+        "status": result.status.name,
+        "n_nonzero": int(np.count_nonzero(result.x)),
         **({"is_limited": not is_met(history["objective"], change)} if change else {}),
         "rmse": problem.relative_error(result.x),
         "early": early_end(history),
@@ -108,11 +109,6 @@ def _warm_up(make: Any, l2_weight: float, n_samples: int) -> None:
     minimize(loss, L12(0.01, l2_weight), solver=solver, max_iter=50, run=brief)
 
 
-def _outcome(result: Result) -> dict[str, Any]:
-    found = {name: getattr(result, name) for name in ("n_iter", "objective", "stationarity")}
-    return found | {"status": result.status.name, "n_nonzero": int(np.count_nonzero(result.x))}
-
-
 def early_end(history: dict[str, Any]) -> dict[str, Any] | None:
     """Where a rule on the objective's relative change, as is common in papers, would have stopped."""
     objective = history["objective"]
@@ -125,10 +121,6 @@ def early_end(history: dict[str, Any]) -> dict[str, Any] | None:
 
 def _thinned(history: dict[str, Any]) -> dict[str, list[float]]:
     """At most `HISTORY_POINTS` of the iterations, evenly spaced in their logarithm, the first and last kept."""
-    kept = _log_spaced(len(history["objective"]))
+    powers = np.linspace(0.0, math.log(len(history["objective"])), HISTORY_POINTS)
+    kept = [int(k) - 1 for k in np.unique(np.rint(np.exp(powers)))]
     return {name: [float(f"{values[k]:.10g}") for k in kept] for name, values in history.items()}
-
-
-def _log_spaced(n: int) -> Sequence[int]:
-    powers = np.linspace(0.0, math.log(n), HISTORY_POINTS)
-    return [int(k) - 1 for k in np.unique(np.rint(np.exp(powers)))]

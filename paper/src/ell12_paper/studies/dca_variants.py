@@ -14,8 +14,8 @@ from itertools import product
 from typing import Any
 
 from ell12.datasets import COMPRESSED_SENSING_SETUPS
-from ell12.restoration import TotalVariationDCA
 from ell12.solvers import DCA, FISTA, NonmonotoneAPG, SequentialConvex
+from ell12_paper.rivals import TotalVariationDCA
 from ell12_paper.studies import compressed_sensing as sensing
 from ell12_paper.studies import denoising, size_of
 from ell12_paper.studies.images import names

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 
 from ell12.minimization import Result, Run
-from ell12.restoration import AlternatingMinimization, TotalVariationDCA, TotalVariationL12, denoise_tv
+from ell12.restoration import AlternatingMinimization, TotalVariationL12, denoise_tv
+from ell12_paper.rivals import TotalVariationDCA
 from ell12_paper.studies import beyond, size_of
 from ell12_paper.studies.beyond import quality
 from ell12_paper.studies.images import may_be_shown, names, photograph
@@ -47,14 +48,8 @@ def trials(preset: str, seed: int) -> list[dict[str, Any]]:
     size = size_of(NAME, preset)
     order = product(range(size.n_repeats), READINGS, names(), size.grid, METHODS)
     return [
-        {
-            "study": STRENGTHS,
-            "setup": reading,
-            "image": image,
-            "i": i,
-            "alpha": 0.02 * i,
-            "noise": READINGS[reading],
-        }
+        {"study": STRENGTHS, "setup": reading, "image": image, "i": i, "alpha": 0.02 * i}
+        | {"noise": READINGS[reading]}
         | {"method": method, "size": size.size, "repeat": repeat, "seed": seed + repeat}
         | {"max_iter": size.dca_max_iter if method == DCA else size.max_iter}
         | {"max_cpu_seconds": size.max_cpu_seconds}
@@ -113,9 +108,8 @@ def _run(
 
 def is_met(objective: Sequence[float], change: float) -> bool:
     """Whether the last two iterations changed the objective by less than a fraction; the first is not counted."""
-    if len(objective) < 4:
-        return False
-    return all(abs(objective[k] - objective[k - 1]) <= change * abs(objective[k]) for k in (-1, -2))
+    steps = pairwise(objective[-3:])
+    return len(objective) > 3 and all(abs(new - old) <= change * abs(new) for old, new in steps)
 
 
 def _at_rule(run: Result, solver: Any, change: float) -> dict[str, Any] | None:

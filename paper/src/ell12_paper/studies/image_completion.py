@@ -21,7 +21,7 @@ import numpy as np
 
 from ell12 import Run
 from ell12.completion import BlockAPG, CompletionLoss, FactoredAPG, FullSVD, Observed
-from ell12.minimization import Result, Status, minimize
+from ell12.minimization import Status, minimize
 from ell12.penalties import NoPenalty, SpectralL12, SpectralLogSum
 from ell12_paper.rivals import ARSSM3F, ER1MP, AISImpute, FaNCL, LMaFit, MatrixDCA, SketchyCGM
 from ell12_paper.studies import size_of
@@ -43,13 +43,8 @@ class CompletionMethod:
     """A method: what it minimises and how, for a strength alpha, a rank and the matrix to be completed."""
 
     make: Callable[[Any], tuple[Any, Any]]
-    parameter: str = "alpha"  # what it is tuned by: "alpha" or "rank"
+    setting: str = "alpha_factor"  # what it is tuned by, or "rank"
     end: str = "change"  # what ends it besides its limit: the objective's "change", or its own "rank"
-
-    @property
-    def setting(self) -> str:
-        """The setting that holds this parameter."""
-        return "rank" if self.parameter == "rank" else "alpha_factor"
 
 
 def _l12(solver: Any, l2_weight: float = 1.0) -> Callable[[Any], tuple[Any, Any]]:
@@ -98,7 +93,7 @@ def trials(preset: str, seed: int) -> list[dict[str, Any]]:
         limits = {"max_cpu_seconds": size.path_seconds}
         limits |= {} if method == SKETCHY else {"max_iter": size.path_max_iter}
         ranks = [max(round(share * size.size), 1) for share in RANK_FRACTIONS]
-        for value in ranks if METHODS[method].parameter == "rank" else ALPHA_FACTORS:
+        for value in ranks if METHODS[method].setting == "rank" else ALPHA_FACTORS:
             changed = {METHODS[method].setting: value} | limits
             found.append(settings_of(size, seed, "path", image, method, repeat, **changed))
     for image, theta in product(images, (*THETAS, None)):
@@ -128,13 +123,17 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
     loss = CompletionLoss(Observed.from_mask(image, known))
     problem = SimpleNamespace(loss=loss, alpha=alpha, rank=settings["rank"], theta=theta)
     penalty, solver = method.make(problem)
-    has_settled = _settled(settings["change"])
 
     def is_late(history: dict[str, list[float]]) -> bool:
         return history["cpu_seconds"][-1] >= settings["max_cpu_seconds"]
 
-    run = Run(callback=lambda history: is_late(history) or (method.end == "change" and has_settled(history)))
-    options = {"tol": settings["tol"], "max_iter": settings["max_iter"], "run": run}
+    def stop(history: dict[str, list[float]]) -> bool:
+        """At the limit of time, or where the objective hardly changes over two iterations."""
+        last, before = history["objective"][-1], history["objective"][max(len(history["objective"]) - 3, 0)]
+        settled = len(history["objective"]) > 3 and abs(last - before) <= settings["change"] * abs(before)
+        return is_late(history) or (method.end == "change" and settled)
+
+    options = {"tol": settings["tol"], "max_iter": settings["max_iter"], "run": Run(callback=stop)}
     result = minimize(loss, penalty, solver=solver, **options)
     is_first = settings["study"] == "table" and settings["repeat"] == 0 and settings["method"] in PICTURED
     is_shown = is_first and may_be_shown(settings["image"])
@@ -142,7 +141,10 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
     clean = pack_picture(image, 1.0) if is_shown and settings["method"] == PICTURED[0] else None
     return {
         **{name: result.history[name][-1] for name in ("seconds", "cpu_seconds")},
-        **_outcome(result, is_late(result.history)),
+        **{name: getattr(result, name) for name in ("n_iter", "objective", "stationarity")},
+        "status": result.status.name,
+        "is_limited": is_late(result.history) or result.status in (Status.MAX_ITER, Status.NOT_FINITE),
+        "rank": result.x.rank,
         "alpha": alpha,
         "theta": theta,
         "rmse": float(np.sqrt(np.mean(difference**2))),
@@ -150,16 +152,6 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
         "difference": pack_picture(difference) if is_shown else None,
         "clean": clean,
     }
-
-
-def _settled(change: float) -> Callable[[dict[str, list[float]]], bool]:
-    """Whether the objective has settled; over two iterations, because LMaFit takes a bad one back."""
-
-    def stop(history: dict[str, list[float]]) -> bool:
-        objective = history["objective"]
-        return len(objective) > 3 and abs(objective[-1] - objective[-3]) <= change * abs(objective[-3])
-
-    return stop
 
 
 def observed_pixels(settings: dict[str, Any]) -> Any:
@@ -177,12 +169,6 @@ def _warm_up(method: str) -> None:
     loss = CompletionLoss(Observed.from_mask(image, known))
     penalty, solver = METHODS[method].make(SimpleNamespace(loss=loss, alpha=0.5, rank=5, theta=1.0))
     minimize(loss, penalty, solver=solver, max_iter=3)
-
-
-def _outcome(result: Result, is_late: bool) -> dict[str, Any]:
-    found = {name: getattr(result, name) for name in ("n_iter", "objective", "stationarity")}
-    limited = is_late or result.status in (Status.MAX_ITER, Status.NOT_FINITE)
-    return found | {"status": result.status.name, "is_limited": limited, "rank": result.x.rank}
 
 
 def pack_picture(difference: Any, scale: float = PICTURE_SCALE) -> dict[str, Any]:

@@ -66,11 +66,8 @@ def may_be_shown(name: str) -> bool:
 def _files() -> dict[str, Path]:
     folder = os.environ.get(FOLDER)
     paths = sorted(Path(folder).iterdir()) if folder else []
-    found = {path.stem: path for path in paths if path.suffix in SUFFIXES}
+    found = {path.stem: path for path in paths if path.suffix in (".png", ".jpg", ".jpeg", ".tif", ".tiff")}
     return {name: found[name] for name in (*LIKELY, *found) if name in found}
-
-
-SUFFIXES = (".png", ".jpg", ".jpeg", ".tif", ".tiff")
 
 
 def _from_folder(path: Path) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+import timeit
 from collections.abc import Callable
 from itertools import product
 from typing import Any
@@ -69,7 +70,4 @@ def _median_seconds(call: Callable[[], Any], budget: float = 0.1, batches: int =
 
 def _seconds(call: Callable[[], Any], n_calls: int) -> float:
     """CPU seconds of one call: other work on the machine does not count."""
-    begin = time.process_time()
-    for _ in range(n_calls):
-        call()
-    return max(time.process_time() - begin, 1e-9) / n_calls
+    return max(timeit.timeit(call, timer=time.process_time, number=n_calls), 1e-9) / n_calls
