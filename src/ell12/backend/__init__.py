@@ -154,7 +154,10 @@ def as_numpy(x: Any) -> np.ndarray:
         return x.detach().cpu().resolve_conj().resolve_neg().numpy()
     if is_cupy(x):
         return x.get()
-    return np.asarray(x)
+    try:
+        return np.asarray(x)
+    except RuntimeError:  # how the bare standard says that x is on another device
+        return np.from_dlpack(x)
 
 
 def to_device_of(value: Array, A: Any, name: str) -> Array:
