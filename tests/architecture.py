@@ -89,7 +89,7 @@ NUMERIC_ROOMS = ("solvers", "path", "losses", "operators", "linear_model", "prox
 MOST_CONSTANTS = {"of numeric rooms": 48, "of the package": 98}
 
 # What tests import from behind the front of a package. It may only fall: such tests do not survive a refactoring.
-MOST_PRIVATE_IMPORTS = 158
+MOST_PRIVATE_IMPORTS = 153
 
 # Libraries that only some rooms or files may import.
 ONLY_IMPORTER = {

@@ -229,6 +229,7 @@ LOSSES = [ell12.SquaredLoss, ell12.LogisticLoss, ell12.HuberLoss]
 STEPS = [
     ell12.NonmonotoneAPG(),
     ell12.NonmonotoneAPG(step="backtracking"),
+    ell12.solvers.ProximalGradient(step="barzilai-borwein"),
     ell12.FISTA(),
     ell12.SequentialConvex(),
 ]

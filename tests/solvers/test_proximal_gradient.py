@@ -1,11 +1,12 @@
 """Proximal gradient, FISTA and SCP, against their steps written out."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from ell12 import FISTA, L1, L12, SequentialConvex, SquaredLoss
+from ell12 import FISTA, L1, L12, LogisticLoss, SequentialConvex, SquaredLoss
 from ell12.protocols import Point
 from ell12.solvers import ProximalGradient
 
@@ -70,3 +71,27 @@ def test_the_steps_are_soft_thresholding_after_the_subtracted_gradient(l2_weight
         value += alpha * (np.abs(expected).sum() - l2_weight * np.linalg.norm(expected))
         assert iterate.objective == pytest.approx(value, rel=1e-10)
         x = iterate.point.x
+
+
+@pytest.mark.parametrize("l2_weight", [0.0, 1.0])
+@pytest.mark.parametrize("kind", [SquaredLoss, LogisticLoss])
+def test_spectral_steps_stay_below_the_largest_of_the_last_ten(kind, l2_weight):
+    A, b = problem()
+    loss, penalty = kind(A, np.sign(b) if kind is LogisticLoss else b), L12(0.3, l2_weight)
+    zero = loss.point(loss.start())
+    values = [loss.value(zero) + penalty.value(zero.x)]
+    iterates = iterates_of(ProximalGradient("barzilai-borwein"), loss, penalty)
+    for _ in range(60):
+        values.append(next(iterates).objective)
+        assert values[-1] <= max(values[-11:-1])
+
+
+def test_the_spectral_step_of_a_quadratic_lies_between_the_inverse_curvatures():
+    A, b = problem()
+    curvatures = np.linalg.eigvalsh(A.T @ A)
+    iterates = iterates_of(ProximalGradient("barzilai-borwein"), SquaredLoss(A, b), L1(0.5))
+    points = [next(iterates) for _ in range(15)]
+    for before, after in pairwise(points):
+        size = np.abs(after.point.x - before.point.x).max()
+        if size > 1e-9:  # optimality is the move over the step; halving may only shorten it
+            assert size / after.optimality <= 1.001 / curvatures[0]

@@ -33,6 +33,7 @@ from ell12.solvers.proximal_step import ProximalStep
 PROXIMAL_SOLVERS = [
     ProximalGradient(),
     ProximalGradient(step="backtracking"),
+    ProximalGradient(step="barzilai-borwein"),
     FISTA(),
     FISTA(step="backtracking"),
     NonmonotoneAPG(),
@@ -101,7 +102,7 @@ def test_equals_the_lasso_without_the_subtracted_norm(solver, positive):
     assert np.any(lasso.coef_ != 0)
 
 
-@pytest.mark.parametrize("solver", named([FISTA(), NonmonotoneAPG()]))
+@pytest.mark.parametrize("solver", named([FISTA(), NonmonotoneAPG(), ProximalGradient(step="barzilai-borwein")]))
 def test_equals_logistic_regression_without_the_subtracted_norm(solver):
     A, b = well_conditioned(3)
     labels = np.sign(b)
@@ -196,7 +197,7 @@ def test_backtracking_soon_finds_its_step():
     ],
     ids=lambda p: type(p).__name__,
 )
-@pytest.mark.parametrize("solver", named([NonmonotoneAPG(), ProximalGradient()]))
+@pytest.mark.parametrize("solver", named([NonmonotoneAPG(), ProximalGradient(step="barzilai-borwein")]))
 def test_any_penalty_with_any_proximal_solver(penalty, solver):
     A, b = well_conditioned(8)
     loss = SquaredLoss(A, b)
