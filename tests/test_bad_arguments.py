@@ -58,6 +58,8 @@ CALLS = [
     ("x", lambda: ell12.penalties.TruncatedNuclear(1.0).prox(A[..., None], 1.0)),
     ("x", lambda: ell12.penalties.NoPenalty().prox(RAGGED, 1.0)),
     ("X", lambda: ell12.complete_matrix(pandas.DataFrame(np.full((3, 2), "word")), 1.0)),
+    ("penalty", lambda: ell12.complete_matrix(A, 1.0, penalty=ell12.L12())),
+    ("solver", lambda: ell12.completion.completion_path(A, solver=ell12.FISTA())),
     ("psf", lambda: ell12.deblur_tv(np.eye(16), np.full((3, 3), 1e-311), 0.1)),
     ("cv", lambda: ell12.L12RegressorCV(cv=[]).fit(A, b)),
     ("z", lambda: ell12.prox_l12(pytest.importorskip("torch").eye(3).to_sparse(), 1.0)),

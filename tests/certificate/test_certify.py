@@ -128,7 +128,7 @@ def test_the_lasso_has_its_duality_gap_as_certificate(ridge):
 def test_tall_data_are_proved_without_branching():
     random = np.random.default_rng(4)
     A = random.standard_normal((200, 10))
-    certificate = certify(SquaredLoss(A, A @ np.arange(10.0)), L12(1.0))
+    certificate = certify(SquaredLoss(A, (A @ np.arange(10.0)).astype(np.longdouble)), L12(1.0))
     assert certificate.proved
     assert certificate.nodes == 0
 

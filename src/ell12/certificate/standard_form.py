@@ -127,7 +127,7 @@ def standard_form(loss: Any, penalty: Any) -> tuple[StandardForm, Any, Any]:
 
 def _rows(loss: SquaredLoss) -> tuple[Any, Vector]:
     """A and b with weights and scale multiplied in, in double precision."""
-    A, b = loss.A if scipy.sparse.issparse(loss.A) else as_numpy(to_dense(loss.A)), as_numpy(loss.b)
+    A, b = loss.A if scipy.sparse.issparse(loss.A) else as_numpy(to_dense(loss.A)), as_numpy(loss.b).astype(float)
     weight = 1.0 if loss.sample_weight is None else as_numpy(loss.sample_weight).reshape(-1)
     root = np.sqrt(loss.scale * weight) * np.ones(b.size)
     A = (scipy.sparse.diags_array(root) @ A).astype(float)

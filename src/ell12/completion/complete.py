@@ -32,7 +32,7 @@ from ell12.minimization.loop import check_limits
 from ell12.minimization.solver_choice import check_kind
 from ell12.path import alpha_grid, falling, grid_size
 from ell12.penalties import Spectral, SpectralL12, with_strength
-from ell12.protocols import Array, Penalty, Solver, with_alpha
+from ell12.protocols import Array, Solver, with_alpha
 
 
 @dataclass(frozen=True, repr=False)
@@ -165,10 +165,7 @@ def complete_matrix(
     """
     run = check_limits(tol, max_iter, run)
     alpha = _checked_strength(alpha, penalty)
-    if solver is not None:
-        check_kind(solver, "solver", Solver, "BlockAPG()")
-        if solver.needs.x not in ("factors", "anything"):
-            raise TypeError(f"solver must take factors, as BlockAPG() does, got {solver!r}")
+    _check_solver(solver)
     observed = Observed.of(X)
     space = search_space(observed, penalty=penalty, center=center, scale=scale, max_rank=max_rank)
     choice = first_choice(space)
@@ -204,10 +201,18 @@ def completed(
     return Completion(**found, penalty=penalty, max_rank=max_rank)
 
 
+def _check_solver(solver: Any) -> None:
+    """Refuse a solver that takes no low-rank matrix; None is the default one."""
+    if solver is not None:
+        check_kind(solver, "solver", Solver, "BlockAPG()")
+        if solver.needs.x not in ("factors", "anything"):
+            raise TypeError(f"solver must take factors, as BlockAPG() does, got {solver!r}")
+
+
 def _checked_strength(alpha: Any, penalty: Any) -> float | str | None:
     """The strength that was given, next to the penalty or in it."""
     shape = SpectralL12() if penalty is None else penalty
-    check_kind(shape, "penalty", Penalty, "SpectralL12()")
+    check_kind(shape, "penalty", Spectral, "SpectralL12()")
     if isinstance(alpha, str) and alpha == "noise" and shape.alpha is None:
         return alpha
     found = with_strength(shape, alpha).alpha
@@ -306,6 +311,7 @@ def completion_path(
     array([1, 1, 1])
     """
     check_limits(tol, max_iter, None)
+    _check_solver(solver)
     if _checked_strength(None, penalty) is not None:
         raise ValueError(f"alpha is given twice: by the path and in {penalty!r}")
     observed, hidden = _divided(X, held_out, random_state)
