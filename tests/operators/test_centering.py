@@ -77,12 +77,12 @@ def test_sums_over_columns_are_the_same_in_blocks_and_copy_no_more_than_a_block(
     A, weight = A.astype(dtype).astype(np.float64), weight.astype(dtype)
     expected = weight.astype(np.float64) @ A, weight.astype(np.float64) @ A**2
     for block in (1, 250, 2**20):
-        monkeypatch.setattr("ell12.operators.gram.BLOCK", block)
+        monkeypatch.setattr("ell12.operators.gram.PIECE", block)
         np.testing.assert_allclose(column_sums(sparse, weight), expected[0], rtol=1e-12, atol=1e-12)
         squares = column_squares(sparse, weight)
         assert squares.dtype == dtype
         np.testing.assert_allclose(squares, expected[1], rtol=1e-12 if dtype == np.float64 else 1e-6)
-    monkeypatch.setattr("ell12.operators.gram.BLOCK", 1000)
+    monkeypatch.setattr("ell12.operators.gram.PIECE", 1000)
     tracemalloc.start()
     column_squares(sparse, weight)
     peak = tracemalloc.get_traced_memory()[1]

@@ -293,7 +293,7 @@ def check_scorer(model: Any) -> None:
         return
     from sklearn.metrics import get_scorer_names  # which takes longer to load than a fit of middling size
 
-    if not callable(model.scoring) and model.scoring not in get_scorer_names():
+    if not (callable(model.scoring) or (isinstance(model.scoring, str) and model.scoring in get_scorer_names())):
         raise ValueError(f"scoring must be the name of a score, a function or None, got {model.scoring!r}")
 
 

@@ -13,7 +13,7 @@ import scipy.sparse
 from ell12.backend import as_array_of, as_numpy, concat, device, is_array, is_numpy, namespace, take
 from ell12.backend.compiled_code import can_compile, compiled_loop
 from ell12.operators import adjoint, input_shape, select_columns, to_dense
-from ell12.operators.column_sources import BLOCK
+from ell12.operators.column_sources import PIECE
 from ell12.protocols import Array
 
 # Up to this many entries A is small, products with all of it take some milliseconds: data of a device are fetched
@@ -94,7 +94,7 @@ def column_sums(A: Any, weight: Array, *, square: bool = False) -> Array:
     weight = weight.astype(np.float64, copy=False)
     sums = np.zeros(A.shape[1])
     lines = A.T if A.format == "csc" else A  # columns or rows, in one piece each
-    step = max(1, lines.shape[0] * BLOCK // max(A.nnz, 1))
+    step = max(1, lines.shape[0] * PIECE // max(A.nnz, 1))
     for first in range(0, lines.shape[0], step):
         some = slice(first, first + step)
         part = lines[some].astype(np.float64)

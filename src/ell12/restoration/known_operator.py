@@ -144,7 +144,7 @@ def reconstruct_mri(
     check_flags(optional=True, real=real)
     mask = as_mask(mask)
     with contextlib.suppress(ValueError):  # the samples alone have another shape
-        data = without_unknown(data, mask_like(mask, data, channel_axis), "data")
+        data = without_unknown(data, mask_like(mask, data, channel_axis, "data"))
     y, _ = channels_first(as_image(data, "data"), channel_axis)
     real = penalty.bounds is not None if real is None else real
     y, A = fourier_samples(y, mask, channel_axis is not None, real)

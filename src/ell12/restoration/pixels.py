@@ -115,13 +115,15 @@ def as_mask(mask: Any) -> Array:
         return mask if is_array(mask) else np.asarray(mask)
 
 
-def mask_like(mask: Any, image: Any, channel_axis: int | None) -> Array:
-    """The mask in the shape of the image, and as the kind of array that it is."""
+def mask_like(mask: Any, image: Any, channel_axis: int | None, name: str = "image") -> Array:
+    """The mask in the shape of the image, and as the kind of array that it is; errors name the image."""
     mask = as_mask(mask)
+    refuse_masked(image, name)
+    refuse_far(image, name)
     if getattr(image, "is_sparse", False):
-        raise TypeError("image must be a dense array, got a sparse tensor")
+        raise TypeError(f"{name} must be a dense array, got a sparse tensor")
     mask = sent_to_device_of(mask, image) if is_array(image) and not is_numpy(image) else as_numpy(mask)
-    with naming("image"):  # such as rows of different lengths
+    with naming(name):  # such as rows of different lengths
         shape = tuple(np.shape(image))
     ndim = len(shape)
     xp = namespace(mask)
@@ -136,10 +138,8 @@ def mask_like(mask: Any, image: Any, channel_axis: int | None) -> Array:
     raise ValueError(f"mask of shape {tuple(mask.shape)} does not fit an image of shape {shape}")
 
 
-def without_unknown(image: Any, known: Array, name: str = "image") -> Array:
+def without_unknown(image: Any, known: Array) -> Array:
     """The image with zeros where it is not known."""
-    refuse_masked(image, name)
-    refuse_far(image, name)
     image = image if is_array(image) else np.asarray(image)
     xp = namespace(image)
     return xp.where(known, image, xp.zeros_like(image))
